@@ -13,7 +13,8 @@ import './panels/panels.js';
 
 const THEMES = /** @type {const} */ (['auto', 'light', 'dark']);
 
-const PAGE_STATE = /** @type {const} */ (['session', 'trace', 'layout', 'connection']);
+const PAGE_STATE = /** @type {const} */ (['session', 'trace', 'layout', 'connection', 'problem']);
+const REFUSED = 'The server refused the key of this page. Open the address that `tracesmith studio` printed.';
 
 /** Shows which page is seen: the trace, or the list of files when no trace is open. */
 function showPage() {
@@ -23,16 +24,22 @@ function showPage() {
   find('ts-open').hidden = isOpen;
 }
 
+/** The most urgent sentence. */
+function bannerText() {
+  const { connection, layout, session, problem } = store.get();
+  if (connection === 'offline') return 'The server does not answer. The page connects again as soon as it does.';
+  if (connection === 'denied') return REFUSED;
+  if (problem) return problem;
+  if (layout?.state === 'failed') return `Cannot read the trace: ${layout.error ?? 'unknown error'}`;
+  if (layout?.state === 'reading') return `Reading the trace: ${Math.round(layout.progress * 100)} %`;
+  return session ? '' : 'Connecting…';
+}
+
 /** The banner: why there is no picture, or why it may be old. */
 function showBanner() {
-  const { connection, layout, session } = store.get();
+  const { layout } = store.get();
   const banner = find('#banner');
-  const text =
-    connection === 'offline' ? 'The server does not answer. The page connects again as soon as it does.'
-    : connection === 'denied' ? 'The server refused the key of this page. Open the address that `tracesmith studio` printed.'
-    : layout?.state === 'failed' ? `Cannot read the trace: ${layout.error ?? 'unknown error'}`
-    : layout?.state === 'reading' ? `Reading the trace: ${Math.round(layout.progress * 100)} %`
-    : session || connection !== 'online' ? '' : 'Connecting…';
+  const text = bannerText();
   banner.hidden = text === '';
   banner.dataset.kind = layout?.state === 'reading' ? 'progress' : 'problem';
   if (banner.textContent !== text) fill(banner, text ? h('span', {}, text) : null);

@@ -1,4 +1,5 @@
-// The state in the fragment of the page's address, so that reload, Back, Forward and a copied link show the same picture.
+// The state in the fragment of the page's address, so that reload, Back, Forward and a copied link show the same
+// picture.
 // Rows are named by the key of their track and the number of the lane, which stay the same when rows are added.
 
 import { roundTime, store } from './store.js';
@@ -7,7 +8,17 @@ import { roundTime, store } from './store.js';
 /** @typedef {import('./store.js').State} State */
 
 const WRITE_AFTER_MS = 150;
-const WRITTEN = /** @type {const} */ (['trace', 'window', 'selection', 'area', 'marks', 'tab', 'panel', 'rows', 'scroll']);
+const WRITTEN = /** @type {const} */ ([
+  'trace',
+  'window',
+  'selection',
+  'area',
+  'marks',
+  'tab',
+  'panel',
+  'rows',
+  'scroll',
+]);
 const LISTS = /** @type {const} */ (['pinned', 'hidden', 'folded']);
 const LIST_NAMES = { pinned: 'pin', hidden: 'hide', folded: 'fold' };
 
@@ -51,10 +62,12 @@ export function fragment(state) {
 /** The parts of the page's fragment by name. @returns {Map<string, string>} */
 export function readFragment() {
   const parts = location.hash.replace(/^#/, '').split('&').filter(Boolean);
-  return new Map(parts.map((part) => {
-    const equals = part.indexOf('=');
-    return equals < 0 ? [part, ''] : [part.slice(0, equals), part.slice(equals + 1)];
-  }));
+  return new Map(
+    parts.map((part) => {
+      const equals = part.indexOf('=');
+      return equals < 0 ? [part, ''] : [part.slice(0, equals), part.slice(equals + 1)];
+    }),
+  );
 }
 
 /** The trace that the address names, or null. */
@@ -80,10 +93,12 @@ export function stateOfAddress(layout) {
   change.scroll = Number(parts.get('y') ?? 0) || 0;
   change.tab = decode(parts.get('tab') ?? 'details');
   const choices = (parts.get('panel') ?? '').split(',').filter(Boolean);
-  change.panel = Object.fromEntries(choices.map((choice) => {
-    const [name, text] = choice.split('.');
-    return [decode(name), decode(text ?? '')];
-  }));
+  change.panel = Object.fromEntries(
+    choices.map((choice) => {
+      const [name, text] = choice.split('.');
+      return [decode(name), decode(text ?? '')];
+    }),
+  );
   change.area = areaOf(layout, parts.get('area') ?? '');
   const names = ['pin', 'hide', 'fold', 'filter', 'group'];
   if (names.some((name) => parts.has(name))) {

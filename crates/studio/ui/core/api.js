@@ -20,6 +20,8 @@ export class ApiError extends Error {
 let connection = 'online';
 /** @type {Set<(state: Connection) => void>} */
 const connectionListeners = new Set();
+/** @type {Set<() => void>} */
+const staleListeners = new Set();
 let probing = false;
 
 /**
@@ -30,7 +32,10 @@ export function takeKey() {
   const found = /(?:^#|&)key=([0-9a-fA-F]+)/.exec(location.hash);
   if (!found) return;
   sessionStorage.setItem(KEY_NAME, found[1]);
-  const rest = location.hash.replace(/^#/, '').split('&').filter((part) => !part.startsWith('key='));
+  const rest = location.hash
+    .replace(/^#/, '')
+    .split('&')
+    .filter((part) => !part.startsWith('key='));
   const hash = rest.filter(Boolean).join('&');
   history.replaceState(history.state, '', hash ? `#${hash}` : location.pathname + location.search);
 }
@@ -49,7 +54,8 @@ export async function getJson(path, query, options = {}) {
 }
 
 /**
- * A JSON answer whose integers are exact: those that a Number cannot hold become bigint, where the browser hands out the
+ * A JSON answer whose integers are exact: those that a Number cannot hold become bigint, where the browser hands out
+ * the
  * source text of numbers.
  * @template T
  * @param {string} path
@@ -124,6 +130,16 @@ export function onConnection(listener) {
   return () => connectionListeners.delete(listener);
 }
 
+/**
+ * Calls `listener` when an answer was refused because the file changed, or was read again.
+ * @param {() => void} listener
+ * @returns {() => void} ends it
+ */
+export function onStale(listener) {
+  staleListeners.add(listener);
+  return () => staleListeners.delete(listener);
+}
+
 /** Whether that error only says that nobody wants the answer any more. @param {unknown} error */
 export function isAbort(error) {
   return error instanceof DOMException && error.name === 'AbortError';
@@ -173,6 +189,7 @@ async function request(method, url, body, signal) {
     become('online');
   }
   if (response.ok) return response;
+  if (response.status === 409 && !url.endsWith('/layout')) for (const listener of staleListeners) listener();
   /** @type {{error?: string, hint?: string}} */
   const reason = await response.json().catch(() => ({}));
   throw new ApiError(response.status, reason.error ?? `the server answered ${response.status}`, reason.hint);

@@ -52,6 +52,10 @@ const CAUSES = {
   profiler_overhead: 'slate',
   launch_gap: 'sky',
   dispatch: 'blue',
+  unknown: 'slate',
+  before_recording: 'violet',
+  start: 'slate',
+  end: 'slate',
   other_stream: 'teal',
   communication: 'orange',
 };
@@ -59,7 +63,14 @@ const CAUSES = {
 const CAUSE_ORDER = ['vermilion', 'yellow', 'sky', 'slate'];
 
 /** Lightness and hue of the variants of a colour, by the hash of the name. */
-const VARIANTS = /** @type {const} */ ([[0, 0], [-8, 6], [7, -8], [-4, -9], [10, 5], [3, 12]]);
+const VARIANTS = /** @type {const} */ ([
+  [0, 0],
+  [-8, 6],
+  [7, -8],
+  [-4, -9],
+  [10, 5],
+  [3, 12],
+]);
 
 /** @type {Map<string, Rgb>} */
 const colors = new Map();
@@ -153,7 +164,12 @@ function hueOf(trackKind, category, index) {
   return CAUSES[causeOf(category) ?? category] ?? CAUSE_ORDER[Math.min(index, CAUSE_ORDER.length - 1)];
 }
 
-/** @param {Hue} name @param {readonly [lighter: number, turned: number]} variant @param {Theme} scheme @returns {Rgb} */
+/**
+ * @param {Hue} name
+ * @param {readonly [lighter: number, turned: number]} variant
+ * @param {Theme} scheme
+ * @returns {Rgb}
+ */
 function colorOf(name, [lighter, turned], scheme) {
   const key = `${name} ${lighter} ${scheme}`;
   let color = colors.get(key);

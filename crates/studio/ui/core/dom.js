@@ -5,7 +5,8 @@
 
 /**
  * Makes an element. `onclick` and other functions become listeners, `class` and `aria-*` attributes, `value`, `checked`
- * and `selected` properties. `style` is an object of CSS properties, because the page's policy forbids style attributes.
+ * and `selected` properties. `style` is an object of CSS properties, because the page's policy forbids style
+ * attributes.
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
  * @param {Properties} [properties]

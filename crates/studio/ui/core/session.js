@@ -1,7 +1,7 @@
 // Opens traces: the session, the layout and the shapes of a trace, and changes that the server reports.
 
 import { connectAddress, stateOfAddress, traceOfAddress } from './address.js';
-import { ApiError, connectionState, getJson, isAbort, onConnection, readEvents } from './api.js';
+import { ApiError, connectionState, getJson, isAbort, onConnection, onStale, readEvents } from './api.js';
 import { ShapeTable } from './shapes.js';
 import { loadSteps } from './steps.js';
 import { store } from './store.js';
@@ -23,6 +23,10 @@ export async function start() {
   onConnection((connection) => {
     store.set({ connection });
     if (connection === 'online') refresh();
+  });
+  onStale(() => {
+    // One question is enough for all the answers that were refused together.
+    if (store.get().problem === '') follow();
   });
   addEventListener('popstate', () => applyAddress());
   addEventListener('hashchange', () => applyAddress());
@@ -51,17 +55,23 @@ async function getSession() {
 /** After the server came back: what it holds may have changed. */
 async function refresh() {
   if (store.get().trace < 0) await getSession();
-  else await load();
+  else await follow();
+}
+
+/** Opens the trace of the state from the beginning. */
+async function load() {
+  const nothing = { layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [], problem: '' };
+  store.set(nothing, { history: 'none' });
+  await follow();
 }
 
 /** Loads the layout of the open trace, again and again while it is being read, then its shapes. */
-async function load() {
+async function follow() {
   loading.abort();
   loading = new AbortController();
   const { signal } = loading;
   const { trace } = store.get();
   if (trace < 0) return;
-  if (store.get().layout) store.set({ layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [] }, { history: 'none' });
   try {
     for (;;) {
       /** @type {Layout} */
@@ -89,13 +99,17 @@ async function show(layout, signal) {
   if (signal.aborted) return;
   void loadSteps(trace, layout, signal);
   if (!isFirst) {
-    store.set({ layout, shapes: new ShapeTable(shapes) }, { history: 'none' });
+    store.set({ layout, shapes: new ShapeTable(shapes), problem: '' }, { history: 'none' });
     return;
   }
   store.set({ layout, shapes: new ShapeTable(shapes), rows: remembered(layout) }, { history: 'none' });
   const named = traceOfAddress();
   if (named === null || named === trace) await applyAddress();
-  else store.set({ window: { from: 0, to: layout.span_ns }, selection: null, area: null, marks: [], scroll: 0 }, { history: 'push' });
+  else
+    store.set(
+      { window: { from: 0, to: layout.span_ns }, selection: null, area: null, marks: [], scroll: 0 },
+      { history: 'push' },
+    );
 }
 
 /** Makes the state what the address says. */
@@ -114,16 +128,16 @@ async function applyAddress() {
   if (!pending || isSame) return;
   try {
     /** @type {import('./answers.d.ts').Slice | null} */
-    const slice = await getJson(`t/${trace}/neighbor`, { ...rowAndTime(pending), direction: 'next' });
+    const slice = await getJson(`t/${trace}/neighbor`, { ...pointAfter(pending), direction: 'previous' });
     if (slice && slice.start === pending.start) store.set({ selection: slice }, { history: 'none' });
   } catch (error) {
     report(error);
   }
 }
 
-/** The neighbour after the moment just before a start is the slice itself. @param {{row: number, start: number}} at */
-function rowAndTime({ row, start }) {
-  return { row, time: start - 1 };
+/** The slice before the moment just after a start is the slice itself. @param {{row: number, start: number}} at */
+function pointAfter({ row, start }) {
+  return { row, time: start + 1 };
 }
 
 /** Reads the server's events while the tab is visible. A hidden tab only shows now and then that it is still there. */
@@ -192,5 +206,11 @@ function traceName({ path, bytes }) {
 /** @param {unknown} error */
 function report(error) {
   if (!(error instanceof Error)) throw error;
-  store.announce(error instanceof ApiError && error.hint ? `${error.message}: ${error.hint}` : error.message);
+  const hint = error instanceof ApiError && error.hint ? ` ${sentence(error.hint)}` : '';
+  store.set({ problem: sentence(error.message) + hint }, { history: 'none' });
+}
+
+/** @param {string} text */
+function sentence(text) {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }

@@ -33,6 +33,7 @@
  * @property {number} scroll CSS pixels above the first row that is seen
  * @property {{row: number, serial: number} | null} reveal a row to scroll into view
  * @property {import('./api.js').Connection} connection
+ * @property {string} problem why the picture may be wrong, or empty
  * @property {string} announcement last thing that the live region reports
  */
 /** @typedef {{history?: 'push' | 'replace' | 'none'}} SetOptions */
@@ -64,6 +65,7 @@ class Store {
     scroll: 0,
     reveal: null,
     connection: 'online',
+    problem: '',
     announcement: '',
   };
   /** @type {Set<Listener>} */
@@ -151,7 +153,11 @@ class Store {
     this.set({ announcement: text }, { history: 'none' });
   }
 
-  /** The window nearest to `span` that lies around the trace and is not too short. @param {Span} span @returns {Span} */
+  /**
+   * The window nearest to `span` that lies around the trace and is not too short.
+   * @param {Span} span
+   * @returns {Span}
+   */
   clamp({ from, to }) {
     const whole = this.span();
     const length = Math.min(Math.max(to - from, Math.min(MIN_SPAN_NS, whole)), whole);
@@ -176,7 +182,10 @@ class Store {
   }
 }
 
-/** Times have three digits after the nanosecond, as in the address: what is read from there is what was. @param {number} ns */
+/**
+ * Times have three digits after the nanosecond, as in the address: what is read from there is what was.
+ * @param {number} ns
+ */
 export function roundTime(ns) {
   return Math.round(ns * 1000) / 1000;
 }

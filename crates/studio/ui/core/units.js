@@ -40,7 +40,15 @@ export function moment(ns, step = 1) {
 export function parseTime(text) {
   const match = /^\s*([0-9]*\.?[0-9]+)\s*(ns|us|µs|ms|s|m|min)?\s*$/i.exec(text.replace(/[ _,](?=\d)/g, ''));
   if (!match) return null;
-  const units = /** @type {Record<string, number>} */ ({ ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, m: 6e10, min: 6e10 });
+  const units = /** @type {Record<string, number>} */ ({
+    ns: 1,
+    us: 1e3,
+    µs: 1e3,
+    ms: 1e6,
+    s: 1e9,
+    m: 6e10,
+    min: 6e10,
+  });
   return Number(match[1]) * units[(match[2] ?? 'ns').toLowerCase()];
 }
 

@@ -118,6 +118,7 @@ function bySelect(by) {
 /** @param {import('./analysis.d.ts').Kernels} report @returns {import('./table.js').Column<KernelRow>[]} */
 function columns(report) {
   const longest = Math.max(...report.rows.map((row) => row.share), 1e-9);
+  const names = shownNames(report.rows);
   const time = (/** @type {keyof KernelRow & `${string}_ns`} */ key, /** @type {string} */ title) =>
     /** @type {import('./table.js').Column<KernelRow>} */ ({
       key,
@@ -148,12 +149,20 @@ function columns(report) {
       key: 'name',
       title: report.by === 'name' ? 'Name' : 'Group',
       value: (row) => row.name,
-      text: (row) => shortName(row.name),
+      text: (row) => names.get(row.name) ?? row.name,
       hint: (row) => row.name,
       opens: true,
       wide: true,
     },
   ];
+}
+
+/** Short names, or whole ones where several kernels have the same short name. @param {KernelRow[]} rows */
+function shownNames(rows) {
+  /** @type {Map<string, number>} */
+  const uses = new Map();
+  for (const { name } of rows) uses.set(shortName(name), (uses.get(shortName(name)) ?? 0) + 1);
+  return new Map(rows.map(({ name }) => [name, uses.get(shortName(name)) === 1 ? shortName(name) : name]));
 }
 
 /** @returns {import('./table.js').Column<KernelRow>} */

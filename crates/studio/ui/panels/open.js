@@ -27,7 +27,6 @@ class Open extends HTMLElement {
   #draw() {
     const { session, trace } = store.get();
     if (!session || trace >= 0) return;
-    const known = recent();
     fill(
       this,
       h(
@@ -40,20 +39,12 @@ class Open extends HTMLElement {
           `Files below ${session.folder}. \`tracesmith studio FILE…\` opens files at the start.`,
         ),
         this.#problem,
-        known.length > 0
-          ? h(
-              'section',
-              { class: 'block' },
-              h('h3', {}, 'Opened before'),
-              h(
-                'ul',
-                { class: 'recent' },
-                known.map((path) =>
-                  h('li', {}, h('button', { type: 'button', class: 'link', onclick: () => this.#open(path) }, path)),
-                ),
-              ),
-            )
-          : null,
+        links('Open now', session.traces, (one) => store.set({ trace: one.id }, { history: 'push' })),
+        links(
+          'Opened before',
+          recent().map((path) => ({ path })),
+          (one) => this.#open(one.path),
+        ),
         this.#list,
       ),
     );
@@ -71,14 +62,12 @@ class Open extends HTMLElement {
       fill(
         this.#list,
         h('h3', {}, files.path === '' ? 'This folder' : files.path),
-        files.parent === null
-          ? null
-          : h('button', { type: 'button', onclick: () => this.#folder(files.parent ?? '') }, '↑ Parent folder'),
         dataTable({
           caption: `Files in ${files.path || 'the folder'}`,
           rows: files.entries,
           columns: columns(),
           empty: 'The folder is empty.',
+          tools: files.parent === null ? [] : [this.#parent(files.parent)],
           open: (entry) => this.#entry(files.path, entry),
         }),
       );
@@ -89,6 +78,11 @@ class Open extends HTMLElement {
           failure(error, () => this.#folder(path)),
         );
     }
+  }
+
+  /** @param {string} path */
+  #parent(path) {
+    return h('button', { type: 'button', onclick: () => this.#folder(path) }, '↑ Parent folder');
   }
 
   /** @param {string} folder @param {FileEntry} entry */
@@ -110,6 +104,21 @@ class Open extends HTMLElement {
       );
     }
   }
+}
+
+/**
+ * Traces that one click opens.
+ * @template {{path: string}} T
+ * @param {string} title
+ * @param {T[]} traces
+ * @param {(trace: T) => void} open
+ */
+function links(title, traces, open) {
+  if (traces.length === 0) return null;
+  const lines = traces.map((one) =>
+    h('li', {}, h('button', { type: 'button', class: 'link', onclick: () => open(one) }, one.path)),
+  );
+  return h('section', { class: 'block' }, h('h3', {}, title), h('ul', { class: 'recent' }, lines));
 }
 
 /** @returns {import('./table.js').Column<FileEntry>[]} */

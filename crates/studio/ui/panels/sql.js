@@ -6,7 +6,7 @@ import { store } from '../core/store.js';
 import { count } from '../core/units.js';
 import { answerTable } from './answer-table.js';
 import { choose, chosen } from './choices.js';
-import { Panel, note, sentence } from './panel.js';
+import { Panel, note } from './panel.js';
 import { commandLine } from './scoped.js';
 import { fileArgument, quoted } from './scope.js';
 import { counted } from './words.js';
@@ -140,7 +140,7 @@ function wrong(error) {
   return h(
     'div',
     { class: 'problem', role: 'alert' },
-    h('pre', {}, sentence(error.message)),
+    h('pre', {}, error.message),
     error.hint ? h('p', { class: 'faint' }, `Hint: ${error.hint}`) : null,
   );
 }

@@ -56,7 +56,7 @@ class FindingsStrip extends Panel {
       { type: 'button', class: 'finding', title, onclick },
       h('span', { class: 'place', 'aria-hidden': 'true' }, String(place + 1)),
       h('span', { class: 'what' }, finding.sentence),
-      saves ? h('span', { class: 'saves' }, saves) : null,
+      saves ? h('span', { class: 'saves' }, `saves ≤ ${duration(finding.saves_ns ?? 0)}`) : null,
     );
   }
 }

@@ -53,8 +53,9 @@ class Tabs extends HTMLElement {
 
   connectedCallback() {
     if (this.#parts.size === 0) this.#build();
-    store.subscribe((changed) => {
+    store.subscribe((changed, { history }) => {
       if (changed.has('tab') || changed.has('trace')) this.#show();
+      else if (history !== 'none' && (changed.has('selection') || changed.has('area'))) this.#selected();
     });
     this.#show();
   }
@@ -92,6 +93,13 @@ class Tabs extends HTMLElement {
     this.#scope.append(document.createElement('ts-scope'));
     const title = h('h2', { class: 'unseen' }, 'Panels');
     this.replaceChildren(title, h('div', { class: 'tab-bar' }, list, this.#scope), ...pages);
+  }
+
+  /** What was selected outside of the panels is shown here, unless the tab follows the selection itself. */
+  #selected() {
+    const { selection, area, tab } = store.get();
+    const isOwn = this.contains(document.activeElement);
+    if ((selection || area) && !isOwn && tab !== 'dependencies') store.openTab('details');
   }
 
   async #show() {

@@ -81,21 +81,20 @@ export function counted(number, one, many = `${one}s`) {
 }
 
 /**
- * A C++ name without template and function arguments: `at::native::reduce_kernel`.
+ * A C++ name without template and function arguments: `at::native::reduce_kernel`. Other names stay as they are.
  * @param {string} name
  */
 export function shortName(name) {
+  if (/\.py\(\d+\)|^<|operator\s*[<(]/.test(name)) return name;
   let out = '';
   let depth = 0;
-  const plain = name.replace(/^void /, '').replaceAll('(anonymous namespace)', '{anonymous}');
-  for (const letter of plain) {
-    if (letter === '<' || letter === '(') depth += 1;
-    else if (letter === '>' || letter === ')') depth = Math.max(0, depth - 1);
+  const plain = name.replace(/^void /, '').replaceAll('(anonymous namespace)::', '');
+  for (let i = 0; i < plain.length; i += 1) {
+    const letter = plain[i];
+    const opens = (letter === '<' || letter === '(') && (depth > 0 || /[\w>)]/.test(plain[i - 1] ?? ''));
+    if (opens) depth += 1;
+    else if (depth > 0 && (letter === '>' || letter === ')')) depth -= 1;
     else if (depth === 0) out += letter;
   }
-  const short = out
-    .replaceAll('{anonymous}::', '')
-    .replace(/ (const)?$/, '')
-    .trim();
-  return short.length > 0 && !/operator\s*$/.test(short) ? short : name;
+  return out.replace(/ const$/, '').trim() || name;
 }

@@ -1,4 +1,5 @@
-// Opens Studio in Chromium and reports what a check found. A browser that cannot start ends the script with code 3, which
+// Opens Studio in Chromium and reports what a check found. A browser that cannot start ends the script with code 3,
+// which
 // the test that runs it takes as "skipped".
 
 import { createRequire } from 'node:module';
@@ -39,7 +40,11 @@ export async function run(check) {
 
 /** A page that writes down what should not happen, and every request. */
 export async function open(browser, { width = 1280, height = 800, scheme = 'light' } = {}) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: 'reduce' });
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme: scheme,
+    reducedMotion: 'reduce',
+  });
   const page = await context.newPage();
   const seen = { console: [], foreign: [], requests: [], failed: new Set(), dialogs: [] };
   const origin = new URL(address).origin;
@@ -65,7 +70,7 @@ export async function open(browser, { width = 1280, height = 800, scheme = 'ligh
 /** Waits until the picture is complete. The page's policy forbids `waitForFunction`, so it is asked from outside. */
 export async function settle(page) {
   const end = Date.now() + SETTLE_MS;
-  for (let still = 0; still < 3; ) {
+  for (let still = 0; still < 3;) {
     if (Date.now() > end) throw new Error(`the picture is not complete after ${SETTLE_MS} ms`);
     await page.waitForTimeout(60);
     const isSettled = await page.evaluate(() => document.querySelector('ts-timeline')?.isSettled === true);
@@ -97,7 +102,10 @@ export function hash(page) {
 
 /** Shows a time range of the open trace. */
 export async function show(page, from, to) {
-  await page.evaluate(async (window) => (await import('/core/store.js')).store.zoomTo(window, { margin: 0 }), { from, to });
+  await page.evaluate(async (window) => (await import('/core/store.js')).store.zoomTo(window, { margin: 0 }), {
+    from,
+    to,
+  });
   await settle(page);
 }
 
@@ -111,5 +119,11 @@ export async function openTrace(page, trace) {
 export async function violations(page, axePath) {
   await page.evaluate(readFileSync(axePath, 'utf8'));
   const found = await page.evaluate(() => globalThis.axe.run());
-  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(' | ')}`);
+  return found.violations.map(
+    ({ id, nodes }) =>
+      `${id}: ${nodes
+        .slice(0, 3)
+        .map(({ html }) => html.slice(0, 160))
+        .join(' | ')}`,
+  );
 }

@@ -1,4 +1,5 @@
-// A flight over a trace, and the time that drawing takes. Everything is a count or a ratio, so that it holds on any machine.
+// A flight over a trace, and the time that drawing takes. Everything is a count or a ratio, so that it holds on any
+// machine.
 // node flight.mjs PLAYWRIGHT CHROMIUM ADDRESS [FEW MANY]   FEW, MANY: traces with the same rows, MANY with more events
 
 import { open, openTrace, rest, run, settle } from './browser.mjs';
@@ -74,7 +75,12 @@ async function draw(page) {
     medians.many.push(b);
     ratios.push(b / a);
   }
-  return { ratio: median(medians.many) / median(medians.few), ratios, fewMs: median(medians.few), manyMs: median(medians.many) };
+  return {
+    ratio: median(medians.many) / median(medians.few),
+    ratios,
+    fewMs: median(medians.few),
+    manyMs: median(medians.many),
+  };
 }
 
 /** Median draw time over views of several widths. */

@@ -15,16 +15,29 @@ const EXPECTED = {
   kernels: [
     'analysis/kernels?by=name',
     ({ rows }, { duration, percent, count }) =>
-      rows.flatMap((row) => [duration(row.total_ns), percent(row.share), count(row.count), duration(row.mean_ns), duration(row.max_ns)]),
+      rows.flatMap((row) => [
+        duration(row.total_ns),
+        percent(row.share),
+        count(row.count),
+        duration(row.mean_ns),
+        duration(row.max_ns),
+      ]),
   ],
   idle: [
     'analysis/idle',
     ({ devices }, { duration, percent }) =>
-      devices.flatMap((one) => [duration(one.idle_ns), ...one.causes.flatMap((cause) => [duration(cause.total_ns), percent(cause.share)])]),
+      devices.flatMap((one) => [
+        duration(one.idle_ns),
+        ...one.causes.flatMap((cause) => [duration(cause.total_ns), percent(cause.share)]),
+      ]),
   ],
   steps: [
     'analysis/steps',
-    ({ steps, settled }, { duration }) => [duration(settled.mean_ns), duration(settled.p50_ns), ...steps.map((step) => duration(step.end_ns - step.start_ns))],
+    ({ steps, settled }, { duration }) => [
+      duration(settled.mean_ns),
+      duration(settled.p50_ns),
+      ...steps.map((step) => duration(step.end_ns - step.start_ns)),
+    ],
   ],
   launches: [
     'analysis/launches',
@@ -35,9 +48,13 @@ const EXPECTED = {
   ],
   copies: [
     'analysis/copies',
-    ({ rows }, { duration, bytes, count }) => rows.flatMap((row) => [duration(row.total_ns), bytes(row.bytes), count(row.count), row.direction]),
+    ({ rows }, { duration, bytes, count }) =>
+      rows.flatMap((row) => [duration(row.total_ns), bytes(row.bytes), count(row.count), row.direction]),
   ],
-  memory: ['analysis/memory', ({ pools }, { bytes }) => pools.flatMap((pool) => [bytes(pool.peak_bytes), bytes(pool.allocated_bytes)])],
+  memory: [
+    'analysis/memory',
+    ({ pools }, { bytes }) => pools.flatMap((pool) => [bytes(pool.peak_bytes), bytes(pool.allocated_bytes)]),
+  ],
   flame: ['flame?by=time', ({ total }, { duration }) => [duration(total)]],
   states: [
     'table/states',
@@ -51,8 +68,19 @@ const EXPECTED = {
       `${count(segments.length)} rows`,
     ],
   ],
-  'what-if': ['analysis/what-if', ({ what_if: [report] }, { duration }) => [duration(report.measured_ns), duration(report.changed_ns)]],
-  health: ['layout', (layout, { bytes, duration }) => [layout.path, bytes(layout.bytes), duration(layout.span_ns), ...layout.health.sentences]],
+  'what-if': [
+    'analysis/what-if',
+    ({ what_if: [report] }, { duration }) => [duration(report.measured_ns), duration(report.changed_ns)],
+  ],
+  health: [
+    'layout',
+    (layout, { bytes, duration }) => [
+      layout.path,
+      bytes(layout.bytes),
+      duration(layout.span_ns),
+      ...layout.health.sentences,
+    ],
+  ],
 };
 
 /** @param {(name: string) => Promise<void>} openTab */
@@ -70,7 +98,9 @@ async function verdict(page) {
     percent(first.utilization),
     percent(first.idle_ns / first.span_ns),
   ]);
-  const steps = await compared(page, 'ts-verdict', 'analysis/steps', ({ settled }, { duration }) => [duration(settled.mean_ns)]);
+  const steps = await compared(page, 'ts-verdict', 'analysis/steps', ({ settled }, { duration }) => [
+    duration(settled.mean_ns),
+  ]);
   return { compared: use.compared + steps.compared, missing: [...use.missing, ...steps.missing] };
 }
 
@@ -83,7 +113,11 @@ async function compared(page, place, route, texts) {
   }, route);
   const list = texts(answer, units);
   const missing = (text) => list.filter((one) => !plain(text).toLowerCase().includes(plain(one).toLowerCase()));
-  const text = await eventually(page, `document.querySelector(${JSON.stringify(place)})?.textContent ?? ''`, (now) => missing(now).length === 0);
+  const text = await eventually(
+    page,
+    `document.querySelector(${JSON.stringify(place)})?.textContent ?? ''`,
+    (now) => missing(now).length === 0,
+  );
   return { compared: list.length, missing: [...new Set(missing(text))] };
 }
 

@@ -10,6 +10,10 @@ const [axePath, pictures] = rest;
 await run(async (browser) => {
   const { page, seen, context } = await open(browser);
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  const refused = [];
+  page.on('response', (answer) => {
+    if (answer.status() >= 400) refused.push(`${answer.status()} ${new URL(answer.url()).pathname}`);
+  });
   const report = {};
   report.tabs = await tabs(page);
   report.numbers = await numbers(page, (name) => openTab(page, name));
@@ -19,12 +23,14 @@ await run(async (browser) => {
   report.history = await history(page);
   report.search = await search(page);
   report.commands = await commands(page);
-  report.sql = await sql(page, seen);
+  report.sql = await sql(page);
   report.area = await area(page);
   report.keysList = await keysList(page);
-  report.markup = await page.evaluate(() => document.querySelectorAll('img, [onerror]').length);
+  report.markup = await markup(page);
   report.axe = { light: await everyTab(page, 'light'), dark: await everyTab(page, 'dark') };
-  report.console = seen.console;
+  // Chromium writes down every answer that is an error; `refused` has them.
+  report.console = seen.console.filter((text) => !text.startsWith('Failed to load resource'));
+  report.refused = refused;
   report.dialogs = seen.dialogs;
   report.foreign = seen.foreign;
   return report;
@@ -35,7 +41,9 @@ async function openTab(page, name) {
   await page.click(`#tab-${name}`);
   const isReady = () => {
     const panel = document.querySelector('.tab-page:not([hidden]) > *');
-    return Boolean(panel && panel.childElementCount > 0 && !panel.hasAttribute('aria-busy') && !panel.querySelector('.waiting'));
+    return Boolean(
+      panel && panel.childElementCount > 0 && !panel.hasAttribute('aria-busy') && !panel.querySelector('.waiting'),
+    );
   };
   await eventually(page, isReady, Boolean);
 }
@@ -49,15 +57,22 @@ async function tabs(page) {
       selected: [...document.querySelectorAll('[role=tab][aria-selected=true]')].map(({ id }) => id),
       focusable: [...document.querySelectorAll('[role=tab][tabindex="0"]')].map(({ id }) => id),
       focused: document.activeElement?.id,
-      shown: [...document.querySelectorAll('[role=tabpanel]:not([hidden])')].map((one) => one.getAttribute('aria-labelledby')),
+      shown: [...document.querySelectorAll('[role=tabpanel]:not([hidden])')].map((one) =>
+        one.getAttribute('aria-labelledby'),
+      ),
     }));
-  const report = { names: await page.evaluate(() => [...document.querySelectorAll('[role=tab]')].map(({ textContent }) => textContent)) };
+  const report = {
+    names: await page.evaluate(() =>
+      [...document.querySelectorAll('[role=tab]')].map(({ textContent }) => textContent),
+    ),
+  };
   for (const key of ['ArrowRight', 'End', 'ArrowRight', 'ArrowLeft', 'Home']) {
     await page.keyboard.press(key);
     const { selected, focusable, focused, shown } = await state();
     const isOne = selected.length === 1 && focusable.length === 1 && shown.length === 1;
     const isSame = selected[0] === focusable[0] && selected[0] === focused && selected[0] === shown[0];
-    report[`${Object.keys(report).length} ${key}`] = isOne && isSame ? selected[0] : { selected, focusable, focused, shown };
+    report[`${Object.keys(report).length} ${key}`] =
+      isOne && isSame ? selected[0] : { selected, focusable, focused, shown };
   }
   return report;
 }
@@ -66,8 +81,13 @@ async function tabs(page) {
 async function table(page) {
   await openTab(page, 'kernels');
   const cells = () =>
-    page.evaluate(() => [...document.querySelectorAll('ts-kernels tbody tr.row')].map((row) => row.lastElementChild?.textContent ?? ''));
-  const sorts = () => page.evaluate(() => [...document.querySelectorAll('ts-kernels th')].map((head) => head.ariaSort).filter((sort) => sort !== 'none'));
+    page.evaluate(() =>
+      [...document.querySelectorAll('ts-kernels tbody tr.row')].map((row) => row.lastElementChild?.textContent ?? ''),
+    );
+  const sorts = () =>
+    page.evaluate(() =>
+      [...document.querySelectorAll('ts-kernels th')].map((head) => head.ariaSort).filter((sort) => sort !== 'none'),
+    );
   const report = { rows: (await cells()).length };
   await page.click('ts-kernels th[data-key=name] button');
   const up = await cells();
@@ -120,7 +140,11 @@ async function details(page) {
   await openTab(page, 'details');
   const chosen = await page.evaluate(selection);
   const event = await ask(page, `event?row=${chosen.row}&start=${chosen.start}&shape=${chosen.shape}`);
-  const text = await eventually(page, () => document.querySelector('ts-details')?.textContent ?? '', (words) => words.includes('All columns'));
+  const text = await eventually(
+    page,
+    () => document.querySelector('ts-details')?.textContent ?? '',
+    (words) => words.includes('All columns'),
+  );
   const { duration, shortName } = await units(page, event);
   const report = { name: text.includes(shortName), duration: text.includes(duration) };
   report.launch = !event.launch || text.includes(event.launch.name);
@@ -130,7 +154,8 @@ async function details(page) {
   await page.click('ts-details [data-focus=next]');
   await page.waitForTimeout(400);
   const next = await page.evaluate(selection);
-  report.next = next.shape === chosen.shape && (event.runs?.count > 1 ? next.start !== before || next.row !== chosen.row : true);
+  report.next =
+    next.shape === chosen.shape && (event.runs?.count > 1 ? next.start !== before || next.row !== chosen.row : true);
   return report;
 }
 
@@ -158,7 +183,8 @@ async function search(page) {
   await page.focus('#tab-details');
   await page.keyboard.press('/');
   const report = { focused: await page.evaluate(() => document.activeElement?.getAttribute('role')) };
-  for (const place of ['stacks', 'markers']) await page.locator(`ts-search label:has-text("${place}") input`).evaluate((box) => box.click());
+  for (const place of ['stacks', 'markers'])
+    await page.locator(`ts-search label:has-text("${place}") input`).evaluate((box) => box.click());
   await page.fill('ts-search > input', name);
   const words = () => document.querySelector('.search-words')?.textContent ?? '';
   report.words = await eventually(page, words, (text) => /event/.test(text));
@@ -167,7 +193,8 @@ async function search(page) {
   report.first = (await eventually(page, selection, Boolean))?.start === answer.results[0].start;
   await page.keyboard.press('Enter');
   const second = answer.results[1]?.start ?? answer.results[0].start;
-  report.second = (await eventually(page, selection, (now) => now?.start === answer.results[1]?.start))?.start === second;
+  report.second =
+    (await eventually(page, selection, (now) => now?.start === answer.results[1]?.start))?.start === second;
   await page.fill('ts-search > input', '/(/');
   report.wrong = await eventually(page, words, (text) => /regular/.test(text));
   await page.keyboard.press('Escape');
@@ -184,11 +211,20 @@ async function commands(page) {
     await page.fill('ts-search > input', text);
     await page.keyboard.press('Enter');
     await page.waitForTimeout(250);
-    return page.evaluate(() => (document.querySelector('.search-box')?.hidden ? '' : document.querySelector('.search-words')?.textContent));
+    return page.evaluate(() =>
+      document.querySelector('.search-box')?.hidden ? '' : document.querySelector('.search-words')?.textContent,
+    );
   };
   const now = () => stateOf(page);
   await write(':analyze --only kernels --by shape');
-  report.by = [(await now()).tab, await eventually(page, () => document.querySelector('ts-kernels select')?.value, (value) => value === 'shape')];
+  report.by = [
+    (await now()).tab,
+    await eventually(
+      page,
+      () => document.querySelector('ts-kernels select')?.value,
+      (value) => value === 'shape',
+    ),
+  ];
   await write(':analyze --by name');
   const { layout } = await now();
   const half = Math.floor(layout.span_ns / 2);
@@ -217,19 +253,19 @@ async function commands(page) {
 }
 
 /** A query, and a query that is wrong. */
-async function sql(page, seen) {
+async function sql(page) {
   await openTab(page, 'sql');
-  const cell = () => document.querySelector('ts-sql tbody td')?.textContent ?? document.querySelector('ts-sql .problem')?.textContent ?? '';
+  const cell = () =>
+    document.querySelector('ts-sql tbody td')?.textContent ??
+    document.querySelector('ts-sql .problem')?.textContent ??
+    '';
   await page.fill('ts-sql textarea', 'select count(*) as kernels from kernels');
   await page.keyboard.press('Control+Enter');
   const report = { count: await eventually(page, cell, Boolean) };
   report.expected = String((await ask(page, 'analysis/kernels')).count);
   await page.fill('ts-sql textarea', 'selec 1');
   await page.click('ts-sql button.primary');
-  const before = seen.console.length;
   report.wrong = await eventually(page, cell, (text) => /selec/.test(text));
-  // Chromium writes down every answer that is an error. This one is wanted.
-  seen.console.splice(before);
   return report;
 }
 
@@ -237,10 +273,15 @@ async function sql(page, seen) {
 async function area(page) {
   const { layout } = await stateOf(page);
   const [from, to] = [Math.floor(layout.span_ns * 0.4), Math.ceil(layout.span_ns * 0.8)];
-  await page.evaluate(async (span) => (await import('/core/store.js')).store.selectArea({ rows: [], ...span }), { from, to });
+  await page.evaluate(async (span) => (await import('/core/store.js')).store.selectArea({ rows: [], ...span }), {
+    from,
+    to,
+  });
   await openTab(page, 'details');
   const { tracks } = await ask(page, 'layout');
-  const streams = tracks.filter(({ kind }) => kind === 'stream').flatMap((track) => Array.from({ length: track.rows }, (_, i) => track.first_row + i));
+  const streams = tracks
+    .filter(({ kind }) => kind === 'stream')
+    .flatMap((track) => Array.from({ length: track.rows }, (_, i) => track.first_row + i));
   const answer = await ask(page, `area?rows=${streams.join(',')}&from=${from}&to=${to}`);
   const read = () => ({
     rows: Number(document.querySelector('ts-details .table-state')?.textContent?.match(/\d+/)?.[0]),
@@ -248,7 +289,11 @@ async function area(page) {
   });
   const shown = await eventually(page, read, ({ rows }) => rows === answer.shapes.length);
   await page.evaluate(async () => (await import('/core/store.js')).store.selectArea(null));
-  return { rows: shown.rows, expected: answer.shapes.length, commands: shown.commands.map((text) => text.replace(layout.path, 'FILE')) };
+  return {
+    rows: shown.rows,
+    expected: answer.shapes.length,
+    commands: shown.commands.map((text) => text.replace(layout.path, 'FILE')),
+  };
 }
 
 /** The list of keys opens and closes by key. */
@@ -258,7 +303,21 @@ async function keysList(page) {
   const isOpen = () => document.querySelector('ts-keys dialog')?.open === true;
   const opened = await eventually(page, isOpen, Boolean);
   await page.keyboard.press('Escape');
-  return { opened, closed: !(await eventually(page, isOpen, (open) => !open)), keys: await page.locator('ts-keys kbd').count() };
+  return {
+    opened,
+    closed: !(await eventually(page, isOpen, (open) => !open)),
+    keys: await page.locator('ts-keys kbd').count(),
+  };
+}
+
+/** Names that look like markup are texts. */
+async function markup(page) {
+  await openTab(page, 'kernels');
+  const { rows } = await ask(page, 'analysis/kernels');
+  const names = rows.map(({ name }) => name).filter((name) => name.includes('<img'));
+  const shown = await page.evaluate(() => document.querySelector('ts-kernels')?.textContent ?? '');
+  const elements = await page.evaluate(() => document.querySelectorAll('img, [onerror]').length);
+  return { names: names.length, shown: names.filter((name) => shown.includes(name)).length, elements };
 }
 
 /** What axe finds on every tab, in a colour scheme. */
@@ -271,7 +330,9 @@ async function everyTab(page, scheme) {
     store.select({ row, start, duration, shape }, { reveal: true });
   }, results[0]);
   const report = {};
-  for (const name of await page.evaluate(() => [...document.querySelectorAll('[role=tab]')].map(({ id }) => id.slice(4)))) {
+  for (const name of await page.evaluate(() =>
+    [...document.querySelectorAll('[role=tab]')].map(({ id }) => id.slice(4)),
+  )) {
     await openTab(page, name);
     await settle(page);
     if (pictures) await page.screenshot({ path: `${pictures}/${name}-${scheme}.png` });
@@ -309,5 +370,8 @@ async function selection() {
 
 /** How the page writes the facts of an event. */
 function units(page, { duration, short_name }) {
-  return page.evaluate(async ([ns, name]) => ({ duration: (await import('/core/units.js')).duration(ns), shortName: name }), [duration, short_name]);
+  return page.evaluate(
+    async ([ns, name]) => ({ duration: (await import('/core/units.js')).duration(ns), shortName: name }),
+    [duration, short_name],
+  );
 }

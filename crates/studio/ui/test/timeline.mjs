@@ -8,7 +8,10 @@ const [axePath, pictures] = rest;
 await run(async (browser) => {
   const { page, seen, context } = await open(browser, { width: 1600, height: 1400 });
   const report = {};
-  report.first = await page.evaluate(() => ({ key: location.hash.includes('key='), rows: document.querySelectorAll('[role=treeitem]').length }));
+  report.first = await page.evaluate(() => ({
+    key: location.hash.includes('key='),
+    rows: document.querySelectorAll('[role=treeitem]').length,
+  }));
   report.heights = await heights(page);
   report.slices = await slices(page, [255, 255, 255]);
   report.keys = await keys(page);
@@ -19,9 +22,10 @@ await run(async (browser) => {
   await page.emulateMedia({ colorScheme: 'dark' });
   await settle(page);
   report.axe.dark = await violations(page, axePath);
-report.darkSlices = await slices(page, [20, 23, 28]);
+  report.darkSlices = await slices(page, [20, 23, 28]);
   await page.emulateMedia({ colorScheme: 'light' });
   report.lost = await lost(page, context, seen);
+  report.changed = await changed(page, seen);
   report.traces = await everyTrace(page);
   report.console = seen.console;
   report.foreign = seen.foreign;
@@ -45,16 +49,25 @@ async function heights(page) {
     for (const track of layout.tracks) {
       const place = timeline.place(track.first_row);
       const isSpans = !['counter', 'memory'].includes(track.kind);
-      if (!isSpans || !place || place.top < 0 || place.top + place.height > canvas.height || timeline.showsSlices(track.first_row)) continue;
+      if (
+        !isSpans ||
+        !place ||
+        place.top < 0 ||
+        place.top + place.height > canvas.height ||
+        timeline.showsSlices(track.first_row)
+      )
+        continue;
       result.rows += 1;
       const count = Math.ceil(layout.span_ns / size / CELLS);
       const key = sessionStorage.getItem('tracesmith-key');
       const shares = new Float64Array(count * CELLS);
       for (let tile = 0; tile < count; tile += 1) {
-        const path = `/api/v1/t/${trace}/${layout.generation}/tiles?level=${level}&first=${tile}&count=1&rows=${track.first_row}`;
+        const query = `level=${level}&first=${tile}&count=1&rows=${track.first_row}`;
+        const path = `/api/v1/t/${trace}/${layout.generation}/tiles?${query}`;
         const answer = await fetch(path, { headers: { 'X-TraceSmith-Key': key } });
         const cells = decodeTiles(await answer.arrayBuffer()).get(track.first_row);
-        for (let i = 0; i < CELLS; i += 1) shares[tile * CELLS + i] = cells.shares.reduce((sum, plane) => sum + plane[i], 0) / 255;
+        for (let i = 0; i < CELLS; i += 1)
+          shares[tile * CELLS + i] = cells.shares.reduce((sum, plane) => sum + plane[i], 0) / 255;
       }
       const top = Math.round(place.top);
       const height = Math.round(place.top + place.height) - top;
@@ -69,7 +82,8 @@ async function heights(page) {
         let colored = 0;
         for (let y = 0; y < height; y += 1) {
           const at = (y * canvas.width + x) * 4;
-          const spread = Math.max(data[at], data[at + 1], data[at + 2]) - Math.min(data[at], data[at + 1], data[at + 2]);
+          const spread =
+            Math.max(data[at], data[at + 1], data[at + 2]) - Math.min(data[at], data[at + 1], data[at + 2]);
           if (spread > 24) colored += 1;
         }
         result.checked += 1;
@@ -115,7 +129,8 @@ async function slices(page, paper) {
       for (const track of layout.tracks) {
         for (let row = track.first_row; row < track.first_row + track.rows; row += 1) {
           const place = timeline.place(row);
-          if (!timeline.showsSlices(row) || !place || place.top < 0 || place.top + place.height > canvas.height) continue;
+          if (!timeline.showsSlices(row) || !place || place.top < 0 || place.top + place.height > canvas.height)
+            continue;
           const columns = (await fetchSlices(trace, layout.generation, [row], window.from, window.to, 8000)).get(row);
           const y = Math.floor(place.top + place.height / 2) + 1;
           let last = -Infinity;
@@ -135,7 +150,12 @@ async function slices(page, paper) {
             const x = right - left >= 30 ? right - 3 : Math.floor((left + right) / 2);
             if (lines.has(x)) continue;
             const category = shapes.category(columns.shape[i]);
-            const wanted = sliceColor(track.kind, track.categories[category] ?? '', category, shapes.name(columns.shape[i]));
+            const wanted = sliceColor(
+              track.kind,
+              track.categories[category] ?? '',
+              category,
+              shapes.name(columns.shape[i]),
+            );
             found.checked += 1;
             if (pixel(x, y).some((part, k) => part !== wanted[k])) {
               found.wrong += 1;
@@ -172,13 +192,25 @@ async function keys(page) {
   await page.keyboard.press('d');
   result.pan = (panned.from - zoomed.from) / (zoomed.to - zoomed.from);
   result.live = await live((text) => text.startsWith('Window'));
-  const parts = await eventually(page, () => location.hash, (text) => text.includes('from='));
-  result.address = { from: Number(/from=([\d.]+)/.exec(parts)?.[1]), to: Number(/to=([\d.]+)/.exec(parts)?.[1]), window: panned };
+  const parts = await eventually(
+    page,
+    () => location.hash,
+    (text) => text.includes('from='),
+  );
+  result.address = {
+    from: Number(/from=([\d.]+)/.exec(parts)?.[1]),
+    to: Number(/to=([\d.]+)/.exec(parts)?.[1]),
+    window: panned,
+  };
   await page.keyboard.press('.');
   result.selected = await live((text) => text.startsWith('Selected'));
   const one = await page.evaluate(async () => (await import('/core/store.js')).store.get().selection);
   await page.keyboard.press('n');
-  const two = await eventually(page, async () => (await import('/core/store.js')).store.get().selection, (slice) => slice && slice.start !== one?.start);
+  const two = await eventually(
+    page,
+    async () => (await import('/core/store.js')).store.get().selection,
+    (slice) => slice && slice.start !== one?.start,
+  );
   result.same = one !== null && two !== null && one.shape === two.shape && two.start > one.start && one.row === two.row;
   await page.keyboard.press('f');
   await settle(page);
@@ -190,7 +222,11 @@ async function keys(page) {
   await page.keyboard.press('g');
   await page.keyboard.type('1us..3us');
   await page.keyboard.press('Enter');
-  result.goTo = await eventually(page, async () => (await import('/core/store.js')).store.get().window, ({ from }) => from < 2000);
+  result.goTo = await eventually(
+    page,
+    async () => (await import('/core/store.js')).store.get().window,
+    ({ from }) => from < 2000,
+  );
   await page.keyboard.press('Escape');
   result.cleared = await page.evaluate(async () => (await import('/core/store.js')).store.get().selection === null);
   await page.keyboard.press('Home');
@@ -199,7 +235,11 @@ async function keys(page) {
   result.whole = whole.from === 0 && Math.abs(whole.to - span) < 1;
   await page.locator('[role=treeitem]').first().focus();
   await page.keyboard.press('ArrowDown');
-  result.treeFocus = await page.evaluate(() => document.activeElement.getAttribute('role') === 'treeitem' && document.activeElement.getAttribute('aria-level') === '2');
+  result.treeFocus = await page.evaluate(
+    () =>
+      document.activeElement.getAttribute('role') === 'treeitem' &&
+      document.activeElement.getAttribute('aria-level') === '2',
+  );
   await page.keyboard.press('ArrowLeft');
   await page.keyboard.press('ArrowLeft');
   result.folded = await page.evaluate(() => document.activeElement.getAttribute('aria-expanded'));
@@ -237,7 +277,9 @@ async function pointer(page) {
   const zoomed = await get('window');
   const share = 0.25;
   result.zoom = (to - from) / (zoomed.to - zoomed.from);
-  result.drift = Math.abs(zoomed.from + share * (zoomed.to - zoomed.from) - (from + share * (to - from))) / (zoomed.to - zoomed.from);
+  result.drift =
+    Math.abs(zoomed.from + share * (zoomed.to - zoomed.from) - (from + share * (to - from))) /
+    (zoomed.to - zoomed.from);
   await page.keyboard.press('Home');
   await settle(page);
   return result;
@@ -266,7 +308,11 @@ async function restored(page) {
 /** The text alternative lists the events in view. */
 async function table(page) {
   await page.keyboard.press('e');
-  const rows = await eventually(page, () => document.querySelectorAll('dialog .events tbody tr').length, (count) => count > 0);
+  const rows = await eventually(
+    page,
+    () => document.querySelectorAll('dialog .events tbody tr').length,
+    (count) => count > 0,
+  );
   const images = await page.evaluate(() => document.querySelectorAll('dialog img').length);
   await page.keyboard.press('Escape');
   return { rows, images, closed: await page.evaluate(() => !document.querySelector('dialog[open]')) };
@@ -277,7 +323,10 @@ async function lost(page, context, seen) {
   const errors = seen.console.length;
   await context.setOffline(true);
   await page.keyboard.press('.');
-  const banner = () => ({ hidden: document.querySelector('#banner').hidden, text: document.querySelector('#banner').textContent });
+  const banner = () => ({
+    hidden: document.querySelector('#banner').hidden,
+    text: document.querySelector('#banner').textContent,
+  });
   const during = await eventually(page, banner, ({ hidden }) => !hidden);
   await context.setOffline(false);
   const after = await eventually(page, banner, ({ hidden }) => hidden);
@@ -286,13 +335,45 @@ async function lost(page, context, seen) {
   return { during: during.text, after: after.hidden };
 }
 
+/** A file that changed while it was open is reported, and no old picture goes on. */
+async function changed(page, seen) {
+  const errors = seen.console.length;
+  const refuse = (route) =>
+    route.fulfill({ status: 409, contentType: 'application/json', body: '{"error":"the file changed","hint":"reload"}' });
+  await page.route('**/api/v1/t/*/layout', refuse);
+  await page.route('**/tiles?*', refuse);
+  await page.route('**/slices?*', refuse);
+  const span = await page.evaluate(async () => (await import('/core/store.js')).store.span());
+  await page.evaluate(
+    async (middle) => (await import('/core/store.js')).store.zoomTo({ from: middle, to: middle + 77 }),
+    Math.round(span * 0.777),
+  );
+  const text = await eventually(
+    page,
+    () => document.querySelector('#banner').textContent,
+    (banner) => banner !== '',
+  );
+  await page.unrouteAll({ behavior: 'wait' });
+  await page.reload();
+  await settle(page);
+  const after = await page.evaluate(() => document.querySelector('#banner').hidden);
+  seen.console.splice(errors);
+  return { text, after };
+}
+
 /** Every trace of the session gets a complete picture. */
 async function everyTrace(page) {
   const traces = await page.evaluate(async () => (await import('/core/store.js')).store.get().session.traces);
   const shown = [];
   for (const { id, name } of traces) {
     await openTrace(page, id);
-    shown.push({ name, ...(await page.evaluate(() => ({ rows: document.querySelectorAll('[role=treeitem]').length, holes: document.querySelector('ts-timeline').isSettled ? 0 : 1 }))) });
+    shown.push({
+      name,
+      ...(await page.evaluate(() => ({
+        rows: document.querySelectorAll('[role=treeitem]').length,
+        holes: document.querySelector('ts-timeline').isSettled ? 0 : 1,
+      }))),
+    });
     if (pictures) await page.screenshot({ path: `${pictures}/trace-${id}.png` });
   }
   return shown;

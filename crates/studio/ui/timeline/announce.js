@@ -14,7 +14,8 @@ export function connectAnnouncements(timeline) {
   /** @type {Set<string>} */
   const topics = new Set();
   store.subscribe((changed) => {
-    for (const topic of /** @type {const} */ (['window', 'selection', 'area'])) if (changed.has(topic)) topics.add(topic);
+    for (const topic of /** @type {const} */ (['window', 'selection', 'area']))
+      if (changed.has(topic)) topics.add(topic);
     if (topics.size === 0) return;
     clearTimeout(timer);
     timer = setTimeout(() => {
@@ -40,7 +41,9 @@ function sentences(timeline, topics) {
   }
   if (topics.has('window')) {
     const step = Math.max(1, (window.to - window.from) / 1000);
-    parts.push(`Window from ${moment(window.from, step)} to ${moment(window.to, step)}, ${duration(window.to - window.from)}.`);
+    parts.push(
+      `Window from ${moment(window.from, step)} to ${moment(window.to, step)}, ${duration(window.to - window.from)}.`,
+    );
   }
   return parts;
 }

@@ -5,7 +5,10 @@
 import { isAbort } from '../core/api.js';
 
 /** @typedef {{level: number, index: number, rows: number[]}} Wish */
-/** @typedef {{block: Block<any>, rows: Set<number>, controller: AbortController, since: number, isGivenUp: boolean}} Pending */
+/**
+ * @typedef {{block: Block<any>, rows: Set<number>, controller: AbortController, since: number, isGivenUp: boolean}}
+ * Pending
+ */
 /**
  * @template E
  * @typedef {{key: number, rows: Map<number, E>, bytes: number, isKept: boolean}} Block
@@ -88,7 +91,10 @@ export class BlockCache {
     this.#block(index * LEVELS + level).isKept = true;
   }
 
-  /** Asks for these blocks, the first ones first. What was wanted before and is no more, is given up. @param {Wish[]} wishes */
+  /**
+   * Asks for these blocks, the first ones first. What was wanted before and is no more, is given up.
+   * @param {Wish[]} wishes
+   */
   want(wishes) {
     const now = performance.now();
     const keys = new Set(wishes.map(({ level, index }) => index * LEVELS + level));

@@ -11,6 +11,29 @@ export const CATEGORIES = 4;
 /** How many slices a cell's count stands for: the middle of a power of two. */
 const COUNTS = Float64Array.from({ length: 256 }, (_, code) => (code < 2 ? code : 1.5 * 2 ** (code - 1)));
 
+/**
+ * The runs of pixels in which most of the time goes to one shape.
+ * @param {Tiles} tiles @param {View} view @param {number} row @param {number} shape
+ * @returns {{from: number, to: number}[]} from the first pixel to the one after the last
+ */
+export function runsOf(tiles, view, row, shape) {
+  const level = tiles.levelOf(view);
+  const size = 2 ** level;
+  /** @type {{from: number, to: number}[]} */
+  const runs = [];
+  const last = Math.floor(view.to / size);
+  for (let cell = Math.max(0, Math.floor(view.from / size)); cell <= last; cell += 1) {
+    const cells = tiles.get(level, Math.floor(cell / CELLS), row);
+    if (cells?.kind !== 'spans' || cells.shapes[cell % CELLS] !== shape) continue;
+    const from = Math.floor(view.x(cell * size));
+    const to = Math.max(from + 1, Math.ceil(view.x((cell + 1) * size)));
+    const before = runs.at(-1);
+    if (before && from <= before.to) before.to = to;
+    else runs.push({ from, to });
+  }
+  return runs;
+}
+
 /** Buffers that are used again for every row. */
 export class CellStrip {
   /** Shares of 255 of each cell. @type {Uint8Array[]} */
@@ -55,7 +78,7 @@ export class CellStrip {
     this.count = 0;
     this.hasHole = false;
     this.isCounter = false;
-    for (let cell = first; cell <= last; ) {
+    for (let cell = first; cell <= last;) {
       const tile = Math.floor(cell / CELLS);
       const end = Math.min(last + 1, (tile + 1) * CELLS);
       this.#copy(tiles, level, row, cell, end, cell - first);
@@ -109,7 +132,10 @@ export class CellStrip {
     }
   }
 
-  /** Which cells each pixel has a part of, and how much of the pixel the first and the last of them take; the same for all rows. */
+  /**
+   * Which cells each pixel has a part of, and how much of the pixel the first and the last of them take; the same for
+   * all rows.
+   */
   #measure() {
     const [start, step, cells] = [this.#start, this.#step, this.#cells];
     const key = `${start} ${step} ${cells} ${this.#width}`;
@@ -131,7 +157,12 @@ export class CellStrip {
 
   /**
    * Copies cells of one tile, or those of the nearest coarser tile that is there.
-   * @param {Tiles} tiles @param {number} level @param {number} row @param {number} from @param {number} to @param {number} at
+   * @param {Tiles} tiles
+   * @param {number} level
+   * @param {number} row
+   * @param {number} from
+   * @param {number} to
+   * @param {number} at
    */
   #copy(tiles, level, row, from, to, at) {
     for (let up = 0; level + up <= tiles.top; up += 1) {
@@ -166,7 +197,7 @@ export class CellStrip {
    * @param {number} factor @param {number} offset
    */
   #copyCoarser(cells, from, to, at, factor, offset) {
-    for (let cell = from; cell < to; ) {
+    for (let cell = from; cell < to;) {
       const source = Math.floor(cell / factor);
       const end = Math.min(to, (source + 1) * factor);
       const [a, b, index] = [at + cell - from, at + end - from, source - offset];

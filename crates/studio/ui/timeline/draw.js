@@ -1,7 +1,7 @@
 // Draws the rows of one frame: cells where slices are too many to be told apart, slices with names where they are not.
 
 import { duration } from '../core/units.js';
-import { CellStrip } from './cells.js';
+import { CellStrip, runsOf } from './cells.js';
 import { InkTable } from './inks.js';
 import { Labels } from './labels.js';
 import { Painter } from './paint.js';
@@ -32,6 +32,8 @@ import { ticks, tickStep } from './ticks.js';
 
 const LABEL_WIDTH = 30;
 const LABEL_HEIGHT = 11;
+/** Of the line under the places of a highlighted shape. */
+const RUN_HEIGHT = 6;
 const MAX_LABELS = 2000;
 const LABEL_ROOM = 5;
 /** A row shows slices when they have this many pixels on average, and asks for them a little before. */
@@ -91,14 +93,24 @@ export class Picture {
     return drawn;
   }
 
-  /** Shares of a pixel column of a row by category, as last gathered for that row. @param {Scene} scene @param {number} row @param {number} x */
+  /**
+   * Shares of a pixel column of a row by category, as last gathered for that row.
+   * @param {Scene} scene
+   * @param {number} row
+   * @param {number} x
+   */
   sharesAt(scene, row, x) {
     this.#strip.gather(scene.tiles, scene.view, row, scene.span);
     this.#strip.sumShares();
     return this.#strip.sharesAt(x);
   }
 
-  /** Least and greatest value of a pixel column of a counter. @param {Scene} scene @param {number} row @param {number} x */
+  /**
+   * Least and greatest value of a pixel column of a counter.
+   * @param {Scene} scene
+   * @param {number} row
+   * @param {number} x
+   */
   valuesAt(scene, row, x) {
     this.#strip.gather(scene.tiles, scene.view, row, scene.span);
     this.#strip.sumValues();
@@ -119,7 +131,13 @@ export class Picture {
     }
   }
 
-  /** @param {Scene} scene @param {Item[]} items @param {number} offset @param {number} least CSS pixels that must be passed @param {Drawn} drawn */
+  /**
+   * @param {Scene} scene
+   * @param {Item[]} items
+   * @param {number} offset
+   * @param {number} least CSS pixels that must be passed
+   * @param {Drawn} drawn
+   */
   #drawItems(scene, items, offset, least, drawn) {
     const { ratio } = scene;
     this.#strips.begin(this.#canvas.width);
@@ -160,7 +178,12 @@ export class Picture {
     });
   }
 
-  /** The slices of all lanes, if they are here and few enough. @param {Scene} scene @param {number[]} lanes @returns {Blocks[] | null} */
+  /**
+   * The slices of all lanes, if they are here and few enough.
+   * @param {Scene} scene
+   * @param {number[]} lanes
+   * @returns {Blocks[] | null}
+   */
   #slicesOf({ view, slices }, lanes) {
     const most = view.width / PIXELS_PER_SLICE;
     const all = [];
@@ -172,7 +195,14 @@ export class Picture {
     return all;
   }
 
-  /** @param {Scene} scene @param {Track} track @param {number} row @param {Blocks} blocks @param {number} y @param {number} height */
+  /**
+   * @param {Scene} scene
+   * @param {Track} track
+   * @param {number} row
+   * @param {Blocks} blocks
+   * @param {number} y
+   * @param {number} height
+   */
   #drawSlices(scene, track, row, blocks, y, height) {
     const inks = /** @type {InkTable} */ (this.#inks);
     const { view, ratio, shapes } = scene;
@@ -190,7 +220,14 @@ export class Picture {
     });
   }
 
-  /** @param {Scene} scene @param {Track} track @param {number} row @param {number} y @param {number} height @param {Drawn} drawn */
+  /**
+   * @param {Scene} scene
+   * @param {Track} track
+   * @param {number} row
+   * @param {number} y
+   * @param {number} height
+   * @param {Drawn} drawn
+   */
   #drawCells(scene, track, row, y, height, drawn) {
     const { view, tiles, span, ratio } = scene;
     const strip = this.#strip;
@@ -209,6 +246,22 @@ export class Picture {
       image = this.#painter.heights(strip, view.width, height, inks, this.#grid);
     }
     this.#context.putImageData(image, 0, y);
+    if (scene.highlight !== null && track.slices > 0) this.#drawRuns(scene, row, scene.highlight, y, height);
+  }
+
+  /**
+   * Where most of the time of a row of cells goes to the highlighted shape.
+   * @param {Scene} scene
+   * @param {number} row
+   * @param {number} shape
+   * @param {number} y
+   * @param {number} height
+   */
+  #drawRuns({ tiles, view, ratio }, row, shape, y, height) {
+    this.#context.fillStyle = /** @type {InkTable} */ (this.#inks).css('accent');
+    const part = Math.min(height, Math.round(RUN_HEIGHT * ratio));
+    for (const { from, to } of runsOf(tiles, view, row, shape))
+      this.#context.fillRect(from, y + height - part, to - from, part);
   }
 
   /** @param {number} ratio */

@@ -22,18 +22,23 @@ export async function openEvents(timeline) {
   document.body.append(dialog);
   dialog.showModal();
   try {
-    const found = rows.length > 0 ? await fetchSlices(trace, layout.generation, rows, window.from, window.to, PER_ROW) : new Map();
+    const found =
+      rows.length > 0 ? await fetchSlices(trace, layout.generation, rows, window.from, window.to, PER_ROW) : new Map();
     /** @type {Slice[]} */
     const slices = [];
     let isCut = false;
     for (const [row, { start, duration: lengths, shape, hasMore }] of found) {
       isCut ||= hasMore;
-      for (let i = 0; i < start.length; i += 1) slices.push({ row, start: start[i], duration: lengths[i], shape: shape[i] });
+      for (let i = 0; i < start.length; i += 1)
+        slices.push({ row, start: start[i], duration: lengths[i], shape: shape[i] });
     }
     slices.sort((a, b) => a.start - b.start || a.row - b.row);
     dialog.replaceChildren(...content(timeline, dialog, slices, isCut || slices.length > MOST));
   } catch (error) {
-    dialog.replaceChildren(h('p', { role: 'alert' }, error instanceof Error ? error.message : String(error)), closeButton(dialog));
+    dialog.replaceChildren(
+      h('p', { role: 'alert' }, error instanceof Error ? error.message : String(error)),
+      closeButton(dialog),
+    );
   }
 }
 
@@ -48,7 +53,11 @@ function content(timeline, dialog, slices, isCut) {
   return [
     h('h2', {}, 'Events in view'),
     h('p', {}, sentence),
-    h('div', { class: 'dialog-scroll', tabindex: 0, role: 'region', 'aria-label': 'Table of events' }, table(timeline, dialog, shown)),
+    h(
+      'div',
+      { class: 'dialog-scroll', tabindex: 0, role: 'region', 'aria-label': 'Table of events' },
+      table(timeline, dialog, shown),
+    ),
     closeButton(dialog),
   ];
 }

@@ -22,7 +22,12 @@ export function openGoTo() {
     input,
     h('p', { id: 'go-to-help', class: 'soft' }, 'After the start of the trace: 1.5ms, 200us, 3s. A range: 1ms..2ms.'),
     problem,
-    h('div', { class: 'dialog-actions' }, h('button', { type: 'submit' }, 'Go'), h('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel')),
+    h(
+      'div',
+      { class: 'dialog-actions' },
+      h('button', { type: 'submit' }, 'Go'),
+      h('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'),
+    ),
   );
   const dialog = h('dialog', { class: 'dialog', 'aria-label': 'Go to time' }, form);
   form.addEventListener('submit', (event) => {

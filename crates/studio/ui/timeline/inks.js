@@ -9,7 +9,10 @@ import { mix, pixelOf } from './paint.js';
 /** @typedef {import('./paint.js').Inks} Inks */
 /** @typedef {import('./strips.js').SliceInk} SliceInk */
 
-/** @type {Record<'light' | 'dark', Record<'paper' | 'surface' | 'grid' | 'line' | 'ink' | 'soft' | 'accent' | 'evidence' | 'critical', Rgb>>} */
+/**
+ * @type {Record<'light' | 'dark', Record<'paper' | 'surface' | 'grid' | 'line' | 'ink' | 'soft' | 'accent' | 'evidence'
+ * | 'critical', Rgb>>}
+ */
 const SCHEMES = {
   light: {
     paper: [255, 255, 255],
@@ -51,7 +54,10 @@ export class InkTable {
   /** @type {Map<string, Map<number, SliceInk & {rgb: Rgb}>>} */
   #slices = new Map();
 
-  /** @param {ShapeTable} shapes @param {number | null} highlight a shape that is drawn strongly, and all others faintly */
+  /**
+   * @param {ShapeTable} shapes
+   * @param {number | null} highlight a shape that is drawn strongly, and all others faintly
+   */
   constructor(shapes, highlight) {
     this.#shapes = shapes;
     this.#highlight = highlight;
@@ -71,7 +77,7 @@ export class InkTable {
       const isCounter = track.kind === 'counter' || track.kind === 'memory';
       const colors = isCounter
         ? this.#counterColors(track)
-        : [0, 1, 2, 3].map((k) => categoryColor(track.kind, track.categories[k] ?? '', k));
+        : [0, 1, 2, 3].map((k) => this.#faded(categoryColor(track.kind, track.categories[k] ?? '', k), null));
       inks = {
         paper: pixelOf(paper),
         grid: pixelOf(grid),
@@ -117,18 +123,25 @@ export class InkTable {
     return [line, area, area, area];
   }
 
+  /**
+   * The colour, or a faint one for what is not the highlighted shape.
+   * @param {Rgb} color
+   * @param {number | null} shape
+   */
+  #faded(color, shape) {
+    return this.#highlight === null || this.#highlight === shape ? color : mix(color, this.scheme.paper, FAINT_SHARE);
+  }
+
   /** @param {Track} track @param {number} shape */
   #sliceInk(track, shape) {
     const category = this.#shapes.category(shape);
     const name = track.categories[category] ?? '';
-    const isFaint = this.#highlight !== null && this.#highlight !== shape;
-    const faded = (/** @type {Rgb} */ color) => (isFaint ? mix(color, this.scheme.paper, FAINT_SHARE) : color);
-    const rgb = faded(sliceColor(track.kind, name, category, this.#shapes.name(shape)));
+    const rgb = this.#faded(sliceColor(track.kind, name, category, this.#shapes.name(shape)), shape);
     return {
       rgb,
       pixel: pixelOf(rgb),
       edge: pixelOf(mix(rgb, [0, 0, 0], EDGE_SHARE)),
-      soft: pixelOf(faded(categoryColor(track.kind, name, category))),
+      soft: pixelOf(this.#faded(categoryColor(track.kind, name, category), shape)),
       category: Math.min(category, 3),
     };
   }

@@ -57,7 +57,11 @@ function isTyping(event) {
   return element.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(element.tagName);
 }
 
-/** Around the pointer if it is over the rows, else around the selection if it is seen, else around the middle. @param {Timeline} timeline @param {number} factor */
+/**
+ * Around the pointer if it is over the rows, else around the selection if it is seen, else around the middle.
+ * @param {Timeline} timeline
+ * @param {number} factor
+ */
 function zoom(timeline, factor) {
   const { hover, selection, window } = store.get();
   const selected = selection ? selection.start + selection.duration / 2 : NaN;
@@ -76,7 +80,8 @@ function pan(share) {
 /** Zooms to the selection or the area. */
 function focus() {
   const { selection, area } = store.get();
-  if (selection) store.zoomTo({ from: selection.start, to: selection.start + Math.max(1, selection.duration) }, { margin: 0.5 });
+  if (selection)
+    store.zoomTo({ from: selection.start, to: selection.start + Math.max(1, selection.duration) }, { margin: 0.5 });
   else if (area) store.zoomTo(area, { margin: 0.05 });
 }
 
@@ -90,15 +95,23 @@ async function neighbor(timeline, direction, which) {
   if (!at) return;
   const shape = which === 'same' && selection ? selection.shape : null;
   /** @type {Slice | null} */
-  const slice = await getJson(`t/${trace}/neighbor`, { row: at.row, time: at.start, direction, shape }).catch(() => null);
+  const slice = await getJson(`t/${trace}/neighbor`, { row: at.row, time: at.start, direction, shape }).catch(
+    () => null,
+  );
   if (slice) store.select(slice, { reveal: true, history: 'replace' });
   else store.announce(direction === 'next' ? 'No later event' : 'No earlier event');
 }
 
-/** Where to begin without a selection: the first row in view that has slices. @param {Timeline} timeline @param {number} time */
+/**
+ * Where to begin without a selection: the first row in view that has slices.
+ * @param {Timeline} timeline
+ * @param {number} time
+ */
 function firstRow(timeline, time) {
-  const item = timeline.rows.all().find(({ track, isGroup }) => !isGroup && track && track.slices > 0 && track.kind !== 'idle');
-  return item?.track ? { row: item.track.first_row, start: time - 1 } : null;
+  const item = timeline.rows
+    .all()
+    .find(({ track, isGroup }) => !isGroup && track && track.slices > 0 && track.kind !== 'idle');
+  return item?.track ? { row: item.track.first_row, start: Math.max(0, Math.floor(time) - 1) } : null;
 }
 
 /** Sets a mark at the pointer, the selection or the middle, or takes the one there away. */
@@ -107,7 +120,10 @@ function mark() {
   const time = Math.round(hover?.time ?? selection?.start ?? (window.from + window.to) / 2);
   const near = (window.to - window.from) / 200;
   const others = marks.filter((other) => Math.abs(other - time) > near);
-  store.set({ marks: others.length < marks.length ? others : [...marks, time].sort((a, b) => a - b) }, { history: 'push' });
+  store.set(
+    { marks: others.length < marks.length ? others : [...marks, time].sort((a, b) => a - b) },
+    { history: 'push' },
+  );
 }
 
 /** Goes to the next or the previous step. @param {1 | -1} direction */

@@ -24,7 +24,13 @@ const KEY_SHARE = 0.1;
 /** `<ts-minimap>` */
 class Minimap extends HTMLElement {
   #canvas = h('canvas', { class: 'map-canvas', 'aria-hidden': 'true' });
-  #handle = h('div', { class: 'map-handle', role: 'slider', tabindex: 0, 'aria-label': 'Window on the whole trace', 'aria-orientation': 'horizontal' });
+  #handle = h('div', {
+    class: 'map-handle',
+    role: 'slider',
+    tabindex: 0,
+    'aria-label': 'Window on the whole trace',
+    'aria-orientation': 'horizontal',
+  });
   #label = h('div', { class: 'map-label', 'aria-hidden': 'true' });
   #area = h('div', { class: 'map-area' }, this.#canvas, this.#handle);
   #context = this.#canvas.getContext('2d', { alpha: false });
@@ -112,7 +118,8 @@ class Minimap extends HTMLElement {
       context.fillRect(left, top, Math.max(1, right - left), Math.round((STEPS_HEIGHT - 2) * ratio));
     });
     context.fillStyle = inks.css('evidence');
-    for (const mark of marks) context.fillRect(Math.round(this.#view.x(mark)), 0, Math.round(ratio), this.#canvas.height);
+    for (const mark of marks)
+      context.fillRect(Math.round(this.#view.x(mark)), 0, Math.round(ratio), this.#canvas.height);
   }
 
   /** @param {Span} window @param {number} span */
@@ -144,7 +151,14 @@ class Minimap extends HTMLElement {
     const isInside = x >= left && x <= right;
     // A handle that covers everything cannot be moved: dragging in it chooses a new window.
     const canMove = right - left < this.#area.clientWidth - 2 * EDGE;
-    const mode = isInside && canMove ? (x < left + EDGE && right - left > 3 * EDGE ? 'from' : x > right - EDGE && right - left > 3 * EDGE ? 'to' : 'move') : 'new';
+    const mode =
+      isInside && canMove
+        ? x < left + EDGE && right - left > 3 * EDGE
+          ? 'from'
+          : x > right - EDGE && right - left > 3 * EDGE
+            ? 'to'
+            : 'move'
+        : 'new';
     this.#drag = { mode, start: this.#time(event), window: store.get().window };
   }
 

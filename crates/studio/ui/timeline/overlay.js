@@ -1,4 +1,5 @@
-// What lies above the rows: selection, area, marks, spans of evidence, arrows, and the pointer. Drawn on a canvas of its
+// What lies above the rows: selection, area, marks, spans of evidence, arrows, and the pointer. Drawn on a canvas of
+// its
 // own, so that moving the pointer does not draw the rows again.
 
 import { css, theme } from '../core/colors.js';
@@ -7,7 +8,9 @@ import { InkTable } from './inks.js';
 /** @typedef {import('../core/store.js').Span} Span */
 /** @typedef {{row: number, time: number}} Point */
 /** @typedef {{from: Point, to: Point, kind: string}} Arrow */
-/** @typedef {{row: number, from: number, to: number, kind: 'evidence' | 'critical' | 'ghost'}} RowSpan  row -1: all rows */
+/**
+ * @typedef {{row: number, from: number, to: number, kind: 'evidence' | 'critical' | 'ghost'}} RowSpan  row -1: all rows
+ */
 /** @typedef {{top: number, height: number}} Place CSS pixels from the top of the canvas */
 /**
  * @typedef {object} OverlayScene
@@ -157,7 +160,10 @@ export class Overlay {
   }
 }
 
-/** Inks without a trace, for what is drawn in the colours of the page only. @param {import('../core/shapes.js').ShapeTable} shapes */
+/**
+ * Inks without a trace, for what is drawn in the colours of the page only.
+ * @param {import('../core/shapes.js').ShapeTable} shapes
+ */
 export function pageInks(shapes) {
   return new InkTable(shapes, null);
 }

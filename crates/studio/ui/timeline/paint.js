@@ -52,7 +52,8 @@ export class Painter {
       for (const end = height - t0[x]; y >= end; y -= 1, at -= width) pixels[at] = c0;
       for (const end = height - t1[x]; y >= end; y -= 1, at -= width) pixels[at] = ((x + y) & 7) < 2 ? p1 : c1;
       for (const end = height - t2[x]; y >= end; y -= 1, at -= width) pixels[at] = (y & 3) === 0 ? p2 : c2;
-      for (const end = height - t3[x]; y >= end; y -= 1, at -= width) pixels[at] = (x & 3) === 0 && (y & 3) === 0 ? p3 : c3;
+      for (const end = height - t3[x]; y >= end; y -= 1, at -= width)
+        pixels[at] = (x & 3) === 0 && (y & 3) === 0 ? p3 : c3;
     }
     return image;
   }
@@ -78,7 +79,13 @@ export class Painter {
     return image;
   }
 
-  /** @param {Int32Array} pixels @param {number} width @param {number} height @param {Inks} inks @param {Uint8Array} grid */
+  /**
+   * @param {Int32Array} pixels
+   * @param {number} width
+   * @param {number} height
+   * @param {Inks} inks
+   * @param {Uint8Array} grid
+   */
   #clear(pixels, width, height, inks, grid) {
     pixels.fill(inks.paper | 0);
     const line = inks.grid | 0;
@@ -110,7 +117,12 @@ export function pixelOf([red, green, blue]) {
   return (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-/** A colour between two, `share` of the way. @param {import('../core/colors.js').Rgb} a @param {import('../core/colors.js').Rgb} b @param {number} share */
+/**
+ * A colour between two, `share` of the way.
+ * @param {import('../core/colors.js').Rgb} a
+ * @param {import('../core/colors.js').Rgb} b
+ * @param {number} share
+ */
 export function mix(a, b, share) {
   return /** @type {import('../core/colors.js').Rgb} */ (
     /** @type {unknown} */ (a.map((part, i) => Math.round(part + (b[i] - part) * share)))

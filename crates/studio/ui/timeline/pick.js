@@ -12,7 +12,12 @@ import { fetchSlices } from './slices.js';
 const SLACK_PIXELS = 3;
 const MOST = 4000;
 
-/** The row and the time at a place of the canvas in CSS pixels. @param {Timeline} timeline @param {number} x @param {number} y */
+/**
+ * The row and the time at a place of the canvas in CSS pixels.
+ * @param {Timeline} timeline
+ * @param {number} x
+ * @param {number} y
+ */
 export function placeAt(timeline, x, y) {
   const found = timeline.itemAt(y);
   const row = found ? rowAt(found.item, y - found.top) : null;

@@ -1,4 +1,5 @@
-// The mouse, the touchpad and the pen over the rows: the wheel zooms and pans, dragging selects an area or pans, a click
+// The mouse, the touchpad and the pen over the rows: the wheel zooms and pans, dragging selects an area or pans, a
+// click
 // selects a slice.
 
 import { store } from '../core/store.js';
@@ -13,7 +14,10 @@ const ZOOM_PER_UNIT = 1 / 240;
 const PINCH_PER_UNIT = 1 / 60;
 const LINE_PIXELS = 18;
 
-/** @typedef {{x: number, y: number, time: number, mode: 'area' | 'pan', moved: boolean, window: import('../core/store.js').Span}} Drag */
+/**
+ * @typedef {{x: number, y: number, time: number, mode: 'area' | 'pan', moved: boolean, window:
+ * import('../core/store.js').Span}} Drag
+ */
 
 /** Makes the timeline follow the pointer. @param {Timeline} timeline */
 export function connectPointer(timeline) {
@@ -99,7 +103,13 @@ function pan(timeline, drag, x) {
   timeline.redraw();
 }
 
-/** The rows and times between where the drag began and where it is. @param {Timeline} timeline @param {Drag} drag @param {number} x @param {number} y */
+/**
+ * The rows and times between where the drag began and where it is.
+ * @param {Timeline} timeline
+ * @param {Drag} drag
+ * @param {number} x
+ * @param {number} y
+ */
 function areaOf(timeline, drag, x, y) {
   const span = store.span();
   const time = Math.min(Math.max(timeline.view.time(x * timeline.ratio), 0), span);
@@ -109,10 +119,15 @@ function areaOf(timeline, drag, x, y) {
     if (!track) continue;
     for (let lane = 0; lane < track.rows; lane += 1) {
       const place = timeline.place(track.first_row + lane);
-      if (place && place.top - PADDING < bottom && place.top + place.height + PADDING > top) rows.add(track.first_row + lane);
+      if (place && place.top - PADDING < bottom && place.top + place.height + PADDING > top)
+        rows.add(track.first_row + lane);
     }
   }
-  return { rows: [...rows].sort((a, b) => a - b), from: Math.round(Math.min(time, drag.time)), to: Math.round(Math.max(time, drag.time)) };
+  return {
+    rows: [...rows].sort((a, b) => a - b),
+    from: Math.round(Math.min(time, drag.time)),
+    to: Math.round(Math.max(time, drag.time)),
+  };
 }
 
 /** @param {Timeline} timeline @param {WheelEvent} event @param {number} x */
@@ -136,7 +151,10 @@ function wheel(timeline, event, x) {
 
 /**
  * Zooms so that the moment under `x` stays there.
- * @param {Timeline} timeline @param {number} x CSS pixels @param {number} factor below 1 zooms in @param {boolean} atOnce
+ * @param {Timeline} timeline
+ * @param {number} x CSS pixels
+ * @param {number} factor below 1 zooms in
+ * @param {boolean} atOnce
  */
 export function zoomAround(timeline, x, factor, atOnce) {
   const { view, ratio } = timeline;

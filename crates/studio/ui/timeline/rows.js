@@ -1,7 +1,10 @@
 // Which rows are shown, in which order, where, and how high: the layout of the trace and the person's choices of rows
 // make a list of items. An item is the head of a group, or a track with its lanes.
 
-/** @typedef {Pick<import('../core/answers.d.ts').Layout, 'tracks' | 'groups'>} Tracks the part of a layout that rows need */
+/**
+ * @typedef {Pick<import('../core/answers.d.ts').Layout, 'tracks' | 'groups'>} Tracks the part of a layout that rows
+ * need
+ */
 /** @typedef {import('../core/answers.d.ts').Track} Track */
 /** @typedef {import('../core/answers.d.ts').Group} Group */
 /** @typedef {import('../core/store.js').RowChoices} RowChoices */
@@ -53,24 +56,38 @@ export class RowList {
   hiddenTracks = 0;
   /** @type {Map<number, Item>} */
   #byTrack = new Map();
+  /** The groups that tracks are shown in. @type {Map<number, Group>} */
+  #groups = new Map();
   /** @type {Track[]} */
   #tracks;
 
   /** @param {Tracks} layout @param {RowChoices} choices */
   constructor(layout, choices) {
     this.#tracks = layout.tracks;
+    const home = new Map(layout.groups.map((group) => [group.id, group]));
     const [pinned, hidden, folded] = [choices.pinned, choices.hidden, choices.folded].map((keys) => new Set(keys));
     for (const group of grouped(layout, choices)) {
       const key = groupKey(group);
       const tracks = group.tracks.map((id) => layout.tracks[id]);
-      const shown = tracks.filter((track) => !hidden.has(key) && !hidden.has(track.key) && matches(track, group, choices));
+      const shown = tracks.filter(
+        (track) => !hidden.has(key) && !hidden.has(track.key) && matches(track, group, choices),
+      );
       this.hiddenTracks += tracks.length - shown.length;
       if (shown.length === 0) continue;
       const isFolded = folded.has(key);
-      this.#add({ group, key, label: group.label, track: isFolded ? representative(shown) : null, isGroup: true, isFolded });
+      this.#add({
+        group,
+        key,
+        label: group.label,
+        track: isFolded ? representative(shown) : null,
+        isGroup: true,
+        isFolded,
+      });
       for (const track of shown) {
+        this.#groups.set(track.id, group);
         const isTrackFolded = folded.has(track.key);
-        const item = { group, key: track.key, label: track.label, track, isGroup: false, isFolded: isTrackFolded };
+        const label = track.group === group.id ? track.label : `${track.label} · ${home.get(track.group)?.label}`;
+        const item = { group, key: track.key, label, track, isGroup: false, isFolded: isTrackFolded };
         if (pinned.has(track.key)) this.#pin(item);
         if (!isFolded) this.#add(item);
       }
@@ -85,7 +102,17 @@ export class RowList {
   /** The item that shows a row, also a group's head that stands for it. @param {number} row @returns {Item | null} */
   itemOfRow(row) {
     const track = this.trackOfRow(row);
-    return track ? this.#byTrack.get(track.id) ?? null : null;
+    return track ? (this.#byTrack.get(track.id) ?? null) : null;
+  }
+
+  /**
+   * The head of the group that shows a track, or would if it were not folded.
+   * @param {Track} track
+   * @returns {Item | null}
+   */
+  headOf(track) {
+    const group = this.#groups.get(track.id);
+    return this.items.find((item) => item.isGroup && item.group === group) ?? null;
   }
 
   /** @param {number} row @returns {Track | null} */
@@ -116,7 +143,12 @@ export class RowList {
   }
 }
 
-/** The lane of an item at a distance from its top. @param {Item} item @param {number} y @returns {number | null} the row */
+/**
+ * The lane of an item at a distance from its top.
+ * @param {Item} item
+ * @param {number} y
+ * @returns {number | null} the row
+ */
 export function rowAt(item, y) {
   if (!item.track) return null;
   const lane = Math.floor((y - PADDING) / item.laneHeight);
@@ -128,10 +160,30 @@ export function groupKey(group) {
   return `@${group.id}`;
 }
 
-/** @param {Tracks} layout @param {RowChoices} choices */
+/**
+ * The groups of the layout, or with what a process does on devices beside what it does on the host.
+ * @param {Tracks} layout
+ * @param {RowChoices} choices
+ * @returns {Group[]}
+ */
 function grouped(layout, choices) {
-  const order = choices.grouping === 'device' ? ['device', 'process', 'counters'] : ['process', 'device', 'counters'];
-  return [...layout.groups].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
+  if (choices.grouping === 'device') return layout.groups;
+  const ids = new Set(layout.groups.filter(({ kind }) => kind === 'process').map(({ id }) => id));
+  const ofProcess = (/** @type {number} */ id) => {
+    const process = `process:${processOf(layout.tracks[id])}`;
+    return ids.has(process) ? process : layout.tracks[id].group;
+  };
+  const groups = layout.groups.map((group) => {
+    const tracks = layout.groups.flatMap((other) => other.tracks).filter((id) => ofProcess(id) === group.id);
+    return { ...group, tracks };
+  });
+  return [...groups.filter(({ kind }) => kind === 'process'), ...groups.filter(({ kind }) => kind !== 'process')];
+}
+
+/** The process in the key of a track: `stream:DEVICE.PROCESS…`, `calls:PROCESS…`. @param {Track} track */
+function processOf({ key, kind }) {
+  const [first, second] = key.slice(key.indexOf(':') + 1).split('.');
+  return ['calls', 'host', 'markers'].includes(kind) ? first : second;
 }
 
 /** @param {Track} track @param {Group} group @param {RowChoices} choices */

@@ -75,7 +75,11 @@ export class Slices {
     return null;
   }
 
-  /** Asks for the blocks of these rows, the ones in view first, then those of the next zoom step out. @param {View} view @param {number[]} rows */
+  /**
+   * Asks for the blocks of these rows, the ones in view first, then those of the next zoom step out.
+   * @param {View} view
+   * @param {number[]} rows
+   */
   want(view, rows) {
     if (rows.length === 0) {
       this.#cache.pause();
@@ -96,7 +100,10 @@ export class Slices {
 
   /**
    * The slice of a row at a time, if the slices are here.
-   * @param {View} view @param {number} row @param {number} time @param {number} slack ns on either side, for short slices
+   * @param {View} view
+   * @param {number} row
+   * @param {number} time
+   * @param {number} slack ns on either side, for short slices
    * @returns {Slice | null}
    */
   at(view, row, time, slack) {

@@ -28,15 +28,28 @@ class Status extends HTMLElement {
     const step = Math.max(1, (window.to - window.from) / 1000);
     const health = h(
       'button',
-      { type: 'button', class: `quiet status-health ${good ? 'is-good' : 'is-bad'}`, title: sentences.join('\n'), onclick: () => store.openTab('health') },
+      {
+        type: 'button',
+        class: `quiet status-health ${good ? 'is-good' : 'is-bad'}`,
+        title: sentences.join('\n'),
+        onclick: () => store.openTab('health'),
+      },
       `${good ? '✓' : '⚠'} ${sentences[0] ?? (good ? 'The recording is complete' : 'The recording is damaged')}`,
       sentences.length > 1 ? ` (+${sentences.length - 1})` : '',
     );
     fill(
       this,
       health,
-      h('span', {}, `${count(events)} ${events === 1 ? 'event' : 'events'} · ${duration(layout.span_ns)} · ${bytes(layout.bytes)}`),
-      h('span', { class: 'status-window' }, `${moment(window.from, step)} – ${moment(window.to, step)} (${duration(window.to - window.from)})`),
+      h(
+        'span',
+        {},
+        `${count(events)} ${events === 1 ? 'event' : 'events'} · ${duration(layout.span_ns)} · ${bytes(layout.bytes)}`,
+      ),
+      h(
+        'span',
+        { class: 'status-window' },
+        `${moment(window.from, step)} – ${moment(window.to, step)} (${duration(window.to - window.from)})`,
+      ),
       area ? h('span', {}, `selected ${duration(area.to - area.from)}`) : null,
       h('span', { class: 'status-connection' }, connection === 'online' ? 'connected' : connection),
     );

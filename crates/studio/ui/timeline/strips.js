@@ -128,7 +128,12 @@ export class Strips {
     this.#bestCover.fill(0);
   }
 
-  /** A line that is stretched over a lane's height for that category. @param {number} y @param {number} height @param {number} category */
+  /**
+   * A line that is stretched over a lane's height for that category.
+   * @param {number} y
+   * @param {number} height
+   * @param {number} category
+   */
   #line(y, height, category) {
     const part = Math.max(1, Math.round(height * CATEGORY_HEIGHTS[category]));
     return this.#stretch(y + height - part, part);

@@ -82,12 +82,18 @@ export class Tiles {
     const level = this.levelOf(view);
     const size = CELLS * 2 ** level;
     const last = Math.floor((span - 1) / size);
-    const [from, to] = [Math.floor(view.from / size), Math.floor(view.to / size)].map((tile) => Math.min(Math.max(tile, 0), last));
+    const [from, to] = [Math.floor(view.from / size), Math.floor(view.to / size)].map((tile) =>
+      Math.min(Math.max(tile, 0), last),
+    );
     /** @type {Wish[]} */
     const wishes = [{ level: this.#top, index: 0, rows }];
     for (let tile = from; tile <= to; tile += 1) wishes.push({ level, index: tile, rows });
     const middle = (view.from + view.to) / 2 / size - 0.5;
-    wishes.sort((a, b) => (a.level === this.#top ? 0 : Math.abs(a.index - middle)) - (b.level === this.#top ? 0 : Math.abs(b.index - middle)));
+    wishes.sort(
+      (a, b) =>
+        (a.level === this.#top ? 0 : Math.abs(a.index - middle)) -
+        (b.level === this.#top ? 0 : Math.abs(b.index - middle)),
+    );
     for (let first = 0; first < this.#allRows.length; first += ROWS_AT_ONCE) {
       wishes.push({ level: this.#top, index: 0, rows: this.#allRows.slice(first, first + ROWS_AT_ONCE) });
     }
@@ -125,14 +131,20 @@ export function decodeTiles(buffer) {
     const isCounter = view.getUint8(at + 4) === 1;
     at += 8;
     // Copies, so that a row can be forgotten without the others.
-    const plane = (/** @type {number} */ offset, /** @type {number} */ bytes) => buffer.slice(at + offset, at + offset + bytes);
+    const plane = (/** @type {number} */ offset, /** @type {number} */ bytes) =>
+      buffer.slice(at + offset, at + offset + bytes);
     if (isCounter) {
       const [min, max, last] = [0, 1, 2].map((part) => new Float32Array(plane(part * 4 * n, 4 * n)));
       result.set(row, { kind: 'counter', min, max, last });
       at += 12 * n;
     } else {
       const shares = [2, 3, 4, 5].map((part) => new Uint8Array(plane(part * n, n)));
-      result.set(row, { kind: 'spans', shapes: new Uint16Array(plane(0, 2 * n)), shares, counts: new Uint8Array(plane(6 * n, n)) });
+      result.set(row, {
+        kind: 'spans',
+        shapes: new Uint16Array(plane(0, 2 * n)),
+        shares,
+        counts: new Uint8Array(plane(6 * n, n)),
+      });
       at += 8 * n;
     }
   }

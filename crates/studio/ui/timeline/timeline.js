@@ -44,7 +44,13 @@ export class Timeline extends HTMLElement {
   #sticky = h('div', { class: 'tl-sticky' }, this.#rowsCanvas, this.overlayCanvas);
   #content = h('div', { class: 'tl-content' }, this.#treeElement, this.#sticky);
   #body = h('div', { class: 'tl-body', tabindex: -1 }, this.#content);
-  #divider = h('div', { class: 'tl-divider', role: 'separator', 'aria-orientation': 'vertical', 'aria-label': 'Width of the list of rows', tabindex: 0 });
+  #divider = h('div', {
+    class: 'tl-divider',
+    role: 'separator',
+    'aria-orientation': 'vertical',
+    'aria-label': 'Width of the list of rows',
+    tabindex: 0,
+  });
   #empty = h('p', { class: 'tl-empty' });
   #picture = new Picture(this.#rowsCanvas);
   #overlay = new Overlay(this.overlayCanvas);
@@ -99,7 +105,10 @@ export class Timeline extends HTMLElement {
     this.#draw();
   }
 
-  /** Draws the slices of a shape strongly and all others faintly, or all alike. @param {{shape: number} | null} highlight */
+  /**
+   * Draws the slices of a shape strongly and all others faintly, or all alike.
+   * @param {{shape: number} | null} highlight
+   */
   setHighlight(highlight) {
     this.#highlight = highlight?.shape ?? null;
     this.redraw();
@@ -124,7 +133,18 @@ export class Timeline extends HTMLElement {
   get scene() {
     const { view, rows, tiles, slices } = this;
     const { shapes, steps } = store.get();
-    return { view, rows, tiles, slices, shapes, steps, scroll: this.scrolled, ratio: this.#ratio, span: store.span(), highlight: this.#highlight };
+    return {
+      view,
+      rows,
+      tiles,
+      slices,
+      shapes,
+      steps,
+      scroll: this.scrolled,
+      ratio: this.#ratio,
+      span: store.span(),
+      highlight: this.#highlight,
+    };
   }
 
   /** Whether a row shows slices now, and not cells. @param {number} row */
@@ -132,10 +152,14 @@ export class Timeline extends HTMLElement {
     return this.#picture.sliceRows.has(row);
   }
 
-  /** Where the lane of a row is, in CSS pixels from the top of the canvas. @param {number} row @returns {Place | null} */
+  /**
+   * Where the lane of a row is, in CSS pixels from the top of the canvas.
+   * @param {number} row
+   * @returns {Place | null}
+   */
   place(row) {
     const track = this.rows.trackOfRow(row);
-    const item = this.rows.itemOfRow(row) ?? this.rows.items.find(({ isGroup, group }) => isGroup && group.id === track?.group);
+    const item = this.rows.itemOfRow(row) ?? (track && this.rows.headOf(track));
     if (!item) return null;
     const top = item.isPinned ? item.y : item.y + this.rows.pinnedHeight - this.scrolled;
     if (item.isGroup || !item.track) return { top: top + PADDING, height: item.height - 2 * PADDING };
@@ -144,7 +168,11 @@ export class Timeline extends HTMLElement {
     return { top: top + PADDING + lane * item.laneHeight, height: item.laneHeight - gap };
   }
 
-  /** The item at a height of the canvas, and where it begins. @param {number} y @returns {{item: Item, top: number} | null} */
+  /**
+   * The item at a height of the canvas, and where it begins.
+   * @param {number} y
+   * @returns {{item: Item, top: number} | null}
+   */
   itemAt(y) {
     const { pinnedHeight } = this.rows;
     const pinned = this.rows.pinned.find((item) => y >= item.y && y < item.y + item.height);
@@ -154,7 +182,11 @@ export class Timeline extends HTMLElement {
     return item && { item, top: item.y + pinnedHeight - this.scrolled };
   }
 
-  /** Shares of the categories, or the values, that the picture shows in a pixel. @param {number} row @param {number} x device pixels */
+  /**
+   * Shares of the categories, or the values, that the picture shows in a pixel.
+   * @param {number} row
+   * @param {number} x device pixels
+   */
   cellAt(row, x) {
     const track = this.rows.trackOfRow(row);
     const isCounter = track?.kind === 'counter' || track?.kind === 'memory';
@@ -271,7 +303,8 @@ export class Timeline extends HTMLElement {
       this.tiles.open(store.get().trace, layout.generation, layout.span_ns, all);
       this.slices.open(store.get().trace, layout.generation);
     }
-    if (changed.has('layout') || changed.has('rows')) this.#arrange(layout?.state === 'ready' ? layout : NO_LAYOUT, rows);
+    if (changed.has('layout') || changed.has('rows'))
+      this.#arrange(layout?.state === 'ready' ? layout : NO_LAYOUT, rows);
     // The first picture of a trace does not fly in from another one's window.
     if (changed.has('window') || this.#isNew) {
       if (this.#isNew) this.view.jump(window);
@@ -283,7 +316,8 @@ export class Timeline extends HTMLElement {
       this.#spans = [];
       this.#highlight = null;
     }
-    if (changed.has('selection')) this.#tree.select(selection ? this.rows.itemOfRow(selection.row)?.key ?? null : null);
+    if (changed.has('selection'))
+      this.#tree.select(selection ? (this.rows.itemOfRow(selection.row)?.key ?? null) : null);
     if (changed.has('reveal') && reveal) this.#reveal(reveal.row);
     else if (changed.has('scroll') && Math.abs(this.#body.scrollTop - scroll) > 1) this.#body.scrollTop = scroll;
     if (changed.has('hover')) this.#tooltip.show(this);
@@ -306,10 +340,13 @@ export class Timeline extends HTMLElement {
   /** Scrolls to a row. @param {number} row */
   #reveal(row) {
     const track = this.rows.trackOfRow(row);
-    const group = `@${track?.group}`;
     const { folded, hidden } = store.get().rows;
+    const group = (track && this.rows.headOf(track)?.key) ?? `@${track?.group}`;
     if (folded.includes(group) || hidden.includes(track?.key ?? '')) {
-      store.chooseRows({ folded: folded.filter((key) => key !== group), hidden: hidden.filter((key) => key !== track?.key) });
+      store.chooseRows({
+        folded: folded.filter((key) => key !== group),
+        hidden: hidden.filter((key) => key !== track?.key),
+      });
     }
     const item = this.rows.itemOfRow(row);
     if (!item || item.isPinned) return;

@@ -22,8 +22,8 @@ export function connectTools(element) {
   const show = () => {
     const { rows } = store.get();
     if (filter.value !== rows.filter) filter.value = rows.filter;
-    grouping.textContent = rows.grouping === 'device' ? 'GPUs first' : 'CPUs first';
-    grouping.title = 'Order of the groups';
+    grouping.textContent = rows.grouping === 'device' ? 'By GPU' : 'By process';
+    grouping.title = 'Groups of rows: by GPU or by process';
     hidden.hidden = rows.hidden.length === 0;
     hidden.textContent = `Show ${rows.hidden.length} hidden`;
   };

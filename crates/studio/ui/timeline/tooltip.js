@@ -17,11 +17,15 @@ export class Tooltip {
 
   /** @param {HTMLElement} timeline */
   constructor(timeline) {
-    timeline.addEventListener('pointermove', (event) => {
-      const { left, top } = timeline.getBoundingClientRect();
-      this.#x = event.clientX - left;
-      this.#y = event.clientY - top;
-    }, { capture: true });
+    timeline.addEventListener(
+      'pointermove',
+      (event) => {
+        const { left, top } = timeline.getBoundingClientRect();
+        this.#x = event.clientX - left;
+        this.#y = event.clientY - top;
+      },
+      { capture: true },
+    );
   }
 
   hide() {
@@ -56,7 +60,12 @@ export class Tooltip {
     this.element.style.transform = `translate(${Math.max(4, left)}px, ${Math.max(4, top)}px)`;
   }
 
-  /** @param {Timeline} timeline @param {import('../core/answers.d.ts').Track} track @param {number} row @param {number} time */
+  /**
+   * @param {Timeline} timeline
+   * @param {import('../core/answers.d.ts').Track} track
+   * @param {number} row
+   * @param {number} time
+   */
   #cells(timeline, track, row, time) {
     if (timeline.showsSlices(row)) return [];
     const x = Math.floor(timeline.view.x(time));
