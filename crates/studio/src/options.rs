@@ -15,6 +15,8 @@ pub struct Options {
     pub listen: Option<IpAddr>,
     /// The port; 0 for a free one.
     pub port: u16,
+    /// The first of a few ports that are tried when any free one will do. Browsers keep what a page remembers by the port.
+    pub usual_port: Option<u16>,
     /// Names other than `localhost` that the browser may know the server by.
     pub allowed_hosts: Vec<String>,
     /// Whether pages may change files.
@@ -42,6 +44,7 @@ impl Default for Options {
             folder: PathBuf::from("."),
             listen: None,
             port: 0,
+            usual_port: None,
             allowed_hosts: Vec::new(),
             control: Control::Refused,
             idle_limit: None,

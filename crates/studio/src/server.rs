@@ -29,6 +29,8 @@ const RUNTIME_THREADS: usize = 2;
 const BLOCKING_THREADS: usize = 16;
 /// Ports that are tried until one is free at both addresses of this machine.
 const PORT_TRIES: usize = 16;
+/// Ports that one user has for servers that run at the same time.
+const USUAL_PORTS: u16 = 16;
 
 /// A server that listens. Nothing is answered before it runs.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ impl Server {
         let key = Key::random().map_err(|source| Error::Random { source })?;
         let listeners = match options.listen {
             Some(address) => vec![listen(SocketAddr::new(address, options.port))?],
-            None => listen_here(options.port)?,
+            None => listen_as_usual(options.port, options.usual_port)?,
         };
         let addresses = listeners.iter().filter_map(|listener| listener.local_addr().ok());
         let addresses: Vec<SocketAddr> = addresses.collect();
@@ -171,6 +173,25 @@ async fn no_pages(tabs: &Tabs, limit: Option<Duration>) {
 
 fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).map_err(|source| Error::Listen { address, source })
+}
+
+/// Listens on a port that was used before, if any port will do and one of those is free.
+fn listen_as_usual(port: u16, usual: Option<u16>) -> Result<Vec<TcpListener>, Error> {
+    let tries = usual
+        .filter(|_| port == 0)
+        .into_iter()
+        .flat_map(|first| first..first.saturating_add(USUAL_PORTS));
+    for port in tries {
+        // Another program may have one of the two addresses: a page at `localhost` could reach it.
+        let first = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        let second = TcpListener::bind((Ipv6Addr::LOCALHOST, port));
+        match (first, second) {
+            (Ok(first), Ok(second)) => return Ok(vec![first, second]),
+            (Ok(first), Err(error)) if error.kind() != io::ErrorKind::AddrInUse => return Ok(vec![first]),
+            _ => {}
+        }
+    }
+    listen_here(port)
 }
 
 /// Listens on both addresses of this machine, at one port. Not every machine has the second one.

@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tracesmith_studio::Options;
+use tracesmith_studio::{Options, Server};
 
-use crate::support::{start, start_with, synthetic, traces, train};
+use crate::support::{fixtures, start, start_with, synthetic, traces, train};
 
 #[test]
 fn a_damaged_file_shows_what_is_left_and_what_is_missing() {
@@ -214,4 +214,37 @@ fn a_server_ends_some_time_after_its_last_page() {
         waited >= Duration::from_millis(300) && waited < Duration::from_secs(10),
         "{waited:?}"
     );
+}
+
+#[test]
+fn a_server_listens_where_the_last_one_did() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let start = || {
+        Server::bind(Options {
+            folder: fixtures(),
+            usual_port: Some(port),
+            ..Options::default()
+        })
+        .unwrap()
+    };
+    let port_of = |server: &Server| server.addresses()[0].port();
+    let first = start();
+    // Another program may have taken it since it was free.
+    let usual = port_of(&first);
+    assert!((port..port.saturating_add(16)).contains(&usual), "{usual}");
+    let second = start();
+    assert_ne!(port_of(&second), usual);
+    drop((first, second));
+    assert!(port_of(&start()) <= usual);
+    // A port that was asked for is the only one.
+    let held = start();
+    let refused = Server::bind(Options {
+        folder: fixtures(),
+        port: port_of(&held),
+        usual_port: Some(port),
+        ..Options::default()
+    });
+    assert!(refused.is_err());
 }

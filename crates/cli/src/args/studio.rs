@@ -13,16 +13,16 @@ pub(crate) struct StudioArgs {
     /// Only print the address, and start no browser
     #[arg(long)]
     pub(crate) no_browser: bool,
-    /// Listen on this port [default: a free one]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    pub(crate) port: u16,
+    /// Listen on this port; 0 for any free one [default: the same one each time, if it is free]
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
     /// Listen on this address of the machine, not only for programs on it. Traffic is not encrypted
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<IpAddr>,
     /// Accept this name in the browser's address bar, such as that of a proxy; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
-    /// Let pages write files below the current folder
+    /// Let pages write files below the current folder, and notes next to open traces
     #[arg(long)]
     pub(crate) control: bool,
 }

@@ -14,6 +14,9 @@ use crate::output::Output;
 
 /// A server that opened a browser ends this long after its last page.
 const IDLE_LIMIT: Duration = Duration::from_secs(5 * 60);
+/// Ports that the kernel gives to nobody by itself.
+const USUAL_PORTS: std::ops::Range<u16> = 20_000..30_000;
+const PORTS_OF_A_USER: u32 = 16;
 /// A folder with the pages, for those who change them.
 const PAGES: &str = "TRACESMITH_STUDIO_UI";
 
@@ -26,7 +29,8 @@ pub(crate) fn run(args: &StudioArgs, output: &mut Output) -> anyhow::Result<Exit
         files: args.files.clone(),
         folder: PathBuf::from("."),
         listen: args.listen,
-        port: args.port,
+        port: args.port.unwrap_or(0),
+        usual_port: args.port.is_none().then(usual_port),
         allowed_hosts: args.allow_host.clone(),
         control: match args.control {
             true => Control::Allowed,
@@ -60,6 +64,13 @@ pub(crate) fn run(args: &StudioArgs, output: &mut Output) -> anyhow::Result<Exit
         Ended::NoPages => output.note("ended: no page was open for 5 minutes"),
     }
     Ok(Exit::Done)
+}
+
+/// A port that differs between users. What pages remember in the browser belongs to a port, and so do tunnels.
+fn usual_port() -> u16 {
+    let user = rustix::process::getuid().as_raw();
+    USUAL_PORTS.start
+        + (user % (u32::from(USUAL_PORTS.end - USUAL_PORTS.start) / PORTS_OF_A_USER) * PORTS_OF_A_USER) as u16
 }
 
 /// Tells how to reach the server from another machine.
