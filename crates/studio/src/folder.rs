@@ -7,6 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use serde::Serialize;
 
+use crate::notes::NAME_END;
 use crate::reply::Failure;
 
 /// Ends of names that files with traces have. What a file holds decides when it is opened.
@@ -112,7 +113,7 @@ impl StartFolder {
             return None;
         }
         let facts = fs::metadata(&real).ok()?;
-        let is_trace = TRACE_ENDS.iter().any(|end| name.ends_with(end));
+        let is_trace = TRACE_ENDS.iter().any(|end| name.ends_with(end)) && !name.ends_with(NAME_END);
         let kind = match (facts.is_dir(), facts.is_file()) {
             (true, _) => EntryKind::Folder,
             (_, true) if is_trace => EntryKind::Trace,

@@ -21,13 +21,19 @@ impl Identity {
         Ok(facts.is_file().then(|| Self::of_facts(&facts)))
     }
 
-    fn of_facts(facts: &Metadata) -> Self {
+    pub(crate) fn of_facts(facts: &Metadata) -> Self {
         Identity {
             device: facts.dev(),
             inode: facts.ino(),
             bytes: facts.len(),
             modified: (facts.mtime(), facts.mtime_nsec()),
         }
+    }
+
+    /// Text that is another one for another identity.
+    pub(crate) fn text(&self) -> String {
+        let (seconds, nanos) = self.modified;
+        format!("{}-{}-{}-{seconds}-{nanos}", self.device, self.inode, self.bytes)
     }
 
     /// The size of the file.

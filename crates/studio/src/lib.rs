@@ -27,6 +27,7 @@ mod identity;
 mod idle;
 mod key;
 mod library;
+mod notes;
 mod opened;
 mod options;
 mod payload;

@@ -14,6 +14,8 @@ pub(crate) struct Library {
     slots: Mutex<Vec<Slot>>,
     /// Held while a file is opened: numbers are given one by one.
     opening: Mutex<()>,
+    /// Held while notes are written: no page writes over what another one has just saved.
+    saving: Mutex<()>,
     hub: Hub,
 }
 
@@ -29,6 +31,7 @@ impl Library {
         Library {
             slots: Mutex::new(Vec::new()),
             opening: Mutex::new(()),
+            saving: Mutex::new(()),
             hub,
         }
     }
@@ -85,6 +88,11 @@ impl Library {
     /// All of them, in order.
     pub(crate) fn all(&self) -> Vec<Arc<Opened>> {
         self.lock().iter().map(|slot| Arc::clone(&slot.current)).collect()
+    }
+
+    /// Held by those who write notes.
+    pub(crate) fn saving(&self) -> MutexGuard<'_, ()> {
+        self.saving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How all of them are.

@@ -132,6 +132,11 @@ impl Opened {
         name.to_string_lossy().into_owned()
     }
 
+    /// Whether it is a file, and not a pipe.
+    pub(crate) fn is_file(&self) -> bool {
+        self.identity.is_some()
+    }
+
     /// The file's size when it was opened.
     pub(crate) fn bytes(&self) -> u64 {
         self.identity.map_or(0, |identity| identity.bytes())

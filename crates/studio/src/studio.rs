@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::http::StatusCode;
+
 use crate::access::Hosts;
 use crate::answers::Answers;
 use crate::events::Hub;
@@ -10,6 +12,7 @@ use crate::folder::StartFolder;
 use crate::key::Key;
 use crate::library::Library;
 use crate::options::Control;
+use crate::reply::Failure;
 use crate::tabs::Tabs;
 use crate::work::Work;
 
@@ -27,4 +30,17 @@ pub(crate) struct Studio {
     pub(crate) tabs: Arc<Tabs>,
     /// Where pages are read from instead of from the program.
     pub(crate) pages: Option<PathBuf>,
+}
+
+impl Studio {
+    /// Fails unless pages may write files.
+    pub(crate) fn may_write(&self) -> Result<(), Failure> {
+        match self.control {
+            Control::Allowed => Ok(()),
+            Control::Refused => {
+                let refused = Failure::new(StatusCode::FORBIDDEN, "this server only reads");
+                Err(refused.with_hint("start 'tracesmith studio' with --control to let pages write files"))
+            }
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 import { applyTheme, chooseTheme, onTheme, themeChoice } from './core/colors.js';
 import { takeKey } from './core/api.js';
+import { connectNotes } from './core/notes.js';
 import { connectDivider } from './core/divider.js';
 import { fill, find, h } from './core/dom.js';
 import { start } from './core/session.js';
@@ -75,4 +76,5 @@ store.subscribe((changed) => {
   }
   if (changed.has('announcement')) find('#live').textContent = store.get().announcement;
 });
+connectNotes();
 start();

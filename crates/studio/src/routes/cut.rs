@@ -1,4 +1,4 @@
-//! Writing a part of a trace to a file below the start folder: the only thing here that changes a file.
+//! Writing a part of a trace to a file below the start folder.
 
 use std::io::BufWriter;
 use std::path::{Path as FilePath, PathBuf};
@@ -15,7 +15,6 @@ use super::Subject;
 use super::analysis::range_of;
 use crate::folder::StartFolder;
 use crate::key::random_bytes;
-use crate::options::Control;
 use crate::payload::{Keep, Payload};
 use crate::reply::{Failure, Named, Sent, sentence};
 use crate::studio::Studio;
@@ -40,10 +39,7 @@ pub(super) async fn cut(
     headers: HeaderMap,
     Sent(Question { from, to, path }): Sent<Question>,
 ) -> Result<Response, Failure> {
-    if studio.control == Control::Refused {
-        return Err(Failure::new(StatusCode::FORBIDDEN, "this server only reads")
-            .with_hint("start 'tracesmith studio' with --control to let pages write files"));
-    }
+    studio.may_write()?;
     let subject = Subject::of(&studio, id).await?;
     let folder = studio.folder.clone();
     let answer = studio.work.run(Length::Long, move |_| {

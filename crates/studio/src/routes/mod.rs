@@ -6,6 +6,7 @@ mod cut;
 mod event;
 mod flame;
 mod layout;
+mod notes;
 mod search;
 mod session;
 mod slices;
@@ -55,6 +56,7 @@ pub(crate) fn router(studio: &Arc<Studio>) -> Router {
         .route("/t/{id}/analysis/{name}", get(analysis::analysis))
         .route("/t/{id}/table/{name}", get(table::table))
         .route("/t/{id}/flame", get(flame::flame))
+        .route("/t/{id}/notes", get(notes::notes).post(notes::save))
         .route("/t/{id}/cut", post(cut::cut));
     #[cfg(feature = "sqlite")]
     let api = api.route("/t/{id}/sql", post(sql::sql));

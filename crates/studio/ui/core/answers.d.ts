@@ -43,6 +43,8 @@ export interface Group {
   id: string;
   kind: 'device' | 'process' | 'counters';
   label: string;
+  /** Of a process in a distributed job. */
+  rank?: number;
   tracks: number[];
 }
 
@@ -68,6 +70,8 @@ export interface Layout {
   error?: string;
   origin_ns: string;
   span_ns: number;
+  /** From the first to the last work of a GPU. */
+  work?: [from: number, to: number];
   name: string;
   path: string;
   bytes: number;
@@ -137,6 +141,26 @@ export interface EventDetail {
   waited_for: (NamedSlice & { why: string })[];
   waited_by: (NamedSlice & { why: string })[];
   runs: Runs | null;
+}
+
+/** A note about a time, and about a row or an event where there is one. */
+export interface Note {
+  from_ns: number;
+  to_ns: number;
+  track?: string;
+  lane?: number;
+  event?: string;
+  text: string;
+}
+
+/** The notes of a trace, and the file that keeps them. */
+export interface Notes {
+  path: string | null;
+  can_save: boolean;
+  stamp: string | null;
+  fits: boolean;
+  problem?: string;
+  document: { format: string; version: number; trace: string; origin_ns: string; notes: Note[] };
 }
 
 export interface Source {

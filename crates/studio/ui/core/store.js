@@ -5,7 +5,7 @@
 /** @typedef {import('./answers.d.ts').Slice} Slice */
 /** @typedef {{rows: number[], from: number, to: number}} Area  `rows` is empty for a time range of all rows */
 /** @typedef {{row: number, time: number, slice: Slice | null}} Hover */
-/** @typedef {'device' | 'process'} Grouping */
+/** @typedef {'device' | 'process' | 'rank'} Grouping */
 /**
  * @typedef {object} RowChoices  which rows are shown, and how; tracks and groups by their keys
  * @property {string[]} pinned
@@ -25,6 +25,7 @@
  * @property {Area | null} area
  * @property {Hover | null} hover
  * @property {number[]} marks
+ * @property {import('./answers.d.ts').Note[]} notes in order of time
  * @property {string} tab
  * @property {Readonly<Record<string, string>>} panel choices inside the panels, by short names
  * @property {RowChoices} rows
@@ -43,6 +44,9 @@ import { ShapeTable } from './shapes.js';
 
 /** The shortest window: 50 ns over the whole width. */
 const MIN_SPAN_NS = 50;
+/** Work that takes less of the trace is shown alone at first, with a margin. */
+const WORK_SHARE = 0.4;
+const WORK_MARGIN = 0.04;
 
 /** One observable state. */
 class Store {
@@ -57,6 +61,7 @@ class Store {
     area: null,
     hover: null,
     marks: [],
+    notes: [],
     tab: 'details',
     panel: {},
     rows: { pinned: [], hidden: [], folded: [], filter: '', grouping: 'device' },
@@ -100,6 +105,14 @@ class Store {
   subscribe(listener) {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** What is shown at first: all, unless the work of GPUs is only a small part of it. @returns {Span} */
+  firstWindow() {
+    const [from, to] = this.#state.layout?.work ?? [0, this.span()];
+    const room = (to - from) * WORK_MARGIN;
+    const isSmall = to > from && to - from < WORK_SHARE * this.span();
+    return isSmall ? this.clamp({ from: from - room, to: to + room }) : { from: 0, to: this.span() };
   }
 
   /** Length of the open trace in ns. */

@@ -25,6 +25,7 @@ const KEYS = [
       ['P N', 'previous run, next run of the same name'],
       ['↑ ↓', 'in the list of rows: the row above, the row below'],
       ['M', 'mark a moment'],
+      ['T', 'write a note about the selection or the moment'],
       ['Esc', 'clear the selection, close what is open'],
     ],
   ],

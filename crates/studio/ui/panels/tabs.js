@@ -41,6 +41,7 @@ export const TABS = [
   },
   { name: 'what-if', title: 'What-if', element: 'ts-what-if', module: () => import('./what-if.js'), scoped: true },
   { name: 'sql', title: 'SQL', element: 'ts-sql', module: () => import('./sql.js') },
+  { name: 'notes', title: 'Notes', element: 'ts-notes', module: () => import('./notes.js') },
   { name: 'health', title: 'Health', element: 'ts-health', module: () => import('./health.js') },
 ];
 

@@ -11,7 +11,7 @@ import { mix, pixelOf } from './paint.js';
 
 /**
  * @type {Record<'light' | 'dark', Record<'paper' | 'surface' | 'grid' | 'line' | 'ink' | 'soft' | 'accent' | 'evidence'
- * | 'critical', Rgb>>}
+ * | 'critical' | 'note', Rgb>>}
  */
 const SCHEMES = {
   light: {
@@ -24,6 +24,7 @@ const SCHEMES = {
     accent: [11, 98, 196],
     evidence: [179, 38, 30],
     critical: [143, 0, 90],
+    note: [26, 122, 72],
   },
   dark: {
     paper: [20, 23, 28],
@@ -35,6 +36,7 @@ const SCHEMES = {
     accent: [109, 179, 255],
     evidence: [255, 138, 128],
     critical: [255, 140, 214],
+    note: [87, 199, 141],
   },
 };
 /** A counter's area: as its line, but pale. */

@@ -1,6 +1,7 @@
 // The keyboard: moving, selecting, marks, steps, and the keys that open the panels' parts.
 
 import { getJson } from '../core/api.js';
+import { addNote, chooseNote } from '../core/notes.js';
 import { store } from '../core/store.js';
 import { openGoTo } from './go-to.js';
 import { zoomAround } from './pointer.js';
@@ -29,6 +30,7 @@ export function connectKeys(timeline) {
     n: () => neighbor(timeline, 'next', 'same'),
     p: () => neighbor(timeline, 'previous', 'same'),
     m: mark,
+    t: () => chooseNote(addNote(pointedTime())),
     g: openGoTo,
     ']': () => step(1),
     '[': () => step(-1),
@@ -114,10 +116,16 @@ function firstRow(timeline, time) {
   return item?.track ? { row: item.track.first_row, start: Math.max(0, Math.floor(time) - 1) } : null;
 }
 
+/** The time at the pointer, else of the selection, else of the middle. */
+function pointedTime() {
+  const { hover, selection, window } = store.get();
+  return Math.round(hover?.time ?? selection?.start ?? (window.from + window.to) / 2);
+}
+
 /** Sets a mark at the pointer, the selection or the middle, or takes the one there away. */
 function mark() {
-  const { marks, hover, selection, window } = store.get();
-  const time = Math.round(hover?.time ?? selection?.start ?? (window.from + window.to) / 2);
+  const { marks, window } = store.get();
+  const time = pointedTime();
   const near = (window.to - window.from) / 200;
   const others = marks.filter((other) => Math.abs(other - time) > near);
   store.set(

@@ -14,6 +14,7 @@ import { View } from './view.js';
 /** @typedef {import('../core/answers.d.ts').Track} Track */
 /** @typedef {{mode: 'move' | 'from' | 'to' | 'new', start: number, window: Span}} Drag */
 
+const DRAWN = /** @type {const} */ (['window', 'layout', 'steps', 'marks', 'notes']);
 const LINES_HEIGHT = 44;
 const STEPS_HEIGHT = 12;
 const MOST_LINES = 8;
@@ -47,7 +48,7 @@ class Minimap extends HTMLElement {
     const timeline = this.#timeline;
     timeline?.addEventListener('viewchange', () => this.#later());
     store.subscribe((changed) => {
-      if (changed.has('window') || changed.has('layout') || changed.has('steps') || changed.has('marks')) this.#later();
+      if (DRAWN.some((name) => changed.has(name))) this.#later();
     });
     onTheme(() => this.#later());
     this.#area.addEventListener('pointerdown', (event) => this.#pressed(event));
@@ -117,6 +118,9 @@ class Minimap extends HTMLElement {
       context.fillStyle = inks.css(number % 2 === 0 ? 'line' : 'soft', number % 2 === 0 ? 1 : 0.35);
       context.fillRect(left, top, Math.max(1, right - left), Math.round((STEPS_HEIGHT - 2) * ratio));
     });
+    context.fillStyle = inks.css('note');
+    for (const { from_ns: from } of store.get().notes)
+      context.fillRect(Math.round(this.#view.x(from)), 0, Math.round(ratio), this.#canvas.height);
     context.fillStyle = inks.css('evidence');
     for (const mark of marks)
       context.fillRect(Math.round(this.#view.x(mark)), 0, Math.round(ratio), this.#canvas.height);
@@ -129,6 +133,7 @@ class Minimap extends HTMLElement {
     const wide = Math.max(LEAST_HANDLE, ((window.to - window.from) / span) * width);
     this.#handle.style.left = `${Math.min(left, width - wide)}px`;
     this.#handle.style.width = `${wide}px`;
+    this.#handle.classList.toggle('is-whole', wide >= width - 1);
     this.#handle.setAttribute('aria-valuemin', '0');
     this.#handle.setAttribute('aria-valuemax', '100');
     this.#handle.setAttribute('aria-valuenow', String(Math.round(((window.from + window.to) / 2 / span) * 100)));

@@ -3,6 +3,7 @@
 // own, so that moving the pointer does not draw the rows again.
 
 import { css, theme } from '../core/colors.js';
+import { drawFlagLines } from './flags.js';
 import { InkTable } from './inks.js';
 
 /** @typedef {import('../core/store.js').Span} Span */
@@ -60,6 +61,7 @@ export class Overlay {
     for (const arrow of scene.arrows) this.#drawArrow(scene, arrow);
     context.fillStyle = scene.inks.css('evidence');
     for (const mark of state.marks) this.#line(scene, mark);
+    drawFlagLines(context, scene, this.#canvas.height / ratio);
     if (state.hover && !scene.isSelecting) {
       context.fillStyle = scene.inks.css('ink', 0.28);
       this.#line(scene, state.hover.time);

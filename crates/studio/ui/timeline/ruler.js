@@ -1,8 +1,10 @@
 // The ruler: times, the trace's steps, marks, and the ends of the selected area. Dragging over it selects a time range.
 
 import { duration, moment } from '../core/units.js';
+import { chooseNote } from '../core/notes.js';
 import { store } from '../core/store.js';
 import { TICK_PIXELS } from './draw.js';
+import { drawFlags, flagAt, flagTitle } from './flags.js';
 import { Labels } from './labels.js';
 import { ticks, tickStep } from './ticks.js';
 
@@ -56,7 +58,8 @@ export class Ruler {
       context.fillStyle = inks.css('line');
       context.fillRect(x, steps.length > 0 ? 6 : 20, 1, RULER_HEIGHT);
       context.fillStyle = inks.css('soft');
-      context.fillText(moment(time, step), x + 5, 13);
+      const label = moment(time, step);
+      if (x + 5 + this.#labels.width(label) < width) context.fillText(label, x + 5, 13);
     }
     this.#drawSteps(width, inks);
     if (area) {
@@ -74,6 +77,7 @@ export class Ruler {
       context.lineTo(x, 9);
       context.fill();
     }
+    drawFlags(context, view, ratio, inks);
     context.fillStyle = inks.css('line');
     context.fillRect(0, RULER_HEIGHT - 1, width, 1);
   }
@@ -114,6 +118,12 @@ export class Ruler {
     return Math.min(Math.max(this.#view.time(x * this.#ratio), 0), store.span());
   }
 
+  /** The note whose flag is under the pointer. @param {PointerEvent} event */
+  #flag(event) {
+    const { left, top } = this.#canvas.getBoundingClientRect();
+    return flagAt(this.#view, this.#ratio, event.clientX - left, event.clientY - top);
+  }
+
   /** @param {PointerEvent} event */
   #pressed(event) {
     if (event.button !== 0) return;
@@ -124,7 +134,11 @@ export class Ruler {
   /** @param {PointerEvent} event */
   #moved(event) {
     const drag = this.#drag;
-    if (!drag) return;
+    if (!drag) {
+      const title = flagTitle(this.#flag(event));
+      if (this.#canvas.title !== title) this.#canvas.title = title;
+      return;
+    }
     drag.moved ||= Math.abs(event.clientX - drag.x) >= DRAG_PIXELS;
     if (!drag.moved) return;
     const time = this.#time(event);
@@ -139,6 +153,11 @@ export class Ruler {
     const { area, steps } = store.get();
     if (drag.moved && area) {
       store.selectArea({ ...area }, { history: 'push' });
+      return;
+    }
+    const flag = this.#flag(event);
+    if (flag) {
+      chooseNote(flag);
       return;
     }
     const y = event.clientY - this.#canvas.getBoundingClientRect().top;

@@ -79,7 +79,7 @@ export class Timeline extends HTMLElement {
     connectDivider(this.#divider, {
       name: 'tracesmith-labels',
       axis: 'x',
-      initial: 230,
+      initial: innerWidth > 1800 ? 290 : 230,
       least: 90,
       most: 520,
       value: (event) => event.clientX - this.getBoundingClientRect().left,
@@ -321,7 +321,7 @@ export class Timeline extends HTMLElement {
     if (changed.has('reveal') && reveal) this.#reveal(reveal.row);
     else if (changed.has('scroll') && Math.abs(this.#body.scrollTop - scroll) > 1) this.#body.scrollTop = scroll;
     if (changed.has('hover')) this.#tooltip.show(this);
-    const others = /** @type {const} */ (['layout', 'rows', 'window', 'steps', 'marks', 'area', 'shapes']);
+    const others = /** @type {const} */ (['layout', 'rows', 'window', 'steps', 'marks', 'notes', 'area', 'shapes']);
     if (changed.has('shapes') && shapes.length > 0) this.#isPictureOld = true;
     if (others.some((name) => changed.has(name))) this.redraw();
     else this.#draw();

@@ -1,0 +1,198 @@
+// Notes about the open trace: those of the file next to it, and what this page has changed since. Changes that are not
+// saved stay in the browser, so that a reload loses nothing.
+
+import { getJson, isAbort, postJson } from './api.js';
+import { store } from './store.js';
+
+/** @typedef {import('./answers.d.ts').Note} Note */
+/** @typedef {import('./answers.d.ts').Notes} Notes */
+
+const DRAFT = 'tracesmith-notes:';
+/** Of the name of an event in a file. */
+const MOST_NAME_LETTERS = 5000;
+
+/** What the server knows of the notes of the open trace. @type {Notes | null} */
+let known = null;
+/** Why the draft could not be kept, or the notes could not be read. */
+let problem = '';
+/** The note that is chosen. @type {Note | null} */
+let chosen = null;
+let loading = new AbortController();
+
+/** What the panel shows about the file. */
+export function notesFile() {
+  return { known, problem, isChanged: known !== null && !isSame(store.get().notes, known.document.notes) };
+}
+
+/** The note that is chosen on the ruler or in the list. */
+export function chosenNote() {
+  return chosen;
+}
+
+/** Chooses a note, and shows the list. @param {Note | null} note */
+export function chooseNote(note) {
+  chosen = note;
+  store.openTab('notes');
+  document.dispatchEvent(new CustomEvent('notechosen'));
+}
+
+/** Loads the notes whenever another trace is opened. */
+export function connectNotes() {
+  let shown = '';
+  store.subscribe(() => {
+    const { trace, layout } = store.get();
+    const now = layout?.state === 'ready' ? `${trace} ${layout.path} ${layout.origin_ns}` : '';
+    if (now === shown) return;
+    shown = now;
+    known = null;
+    chosen = null;
+    problem = '';
+    loading.abort();
+    store.set({ notes: [] }, { history: 'none' });
+    if (now) load();
+  });
+}
+
+/** Gets the notes of the file. A draft that this browser kept is not lost. */
+async function load() {
+  loading = new AbortController();
+  const { signal } = loading;
+  try {
+    /** @type {Notes} */
+    const answer = await getJson(`t/${store.get().trace}/notes`, {}, { signal });
+    known = answer;
+    problem = answer.problem ?? '';
+    const draft = readDraft();
+    const isOld = draft !== null && draft.stamp !== answer.stamp;
+    const notes = draft === null ? answer.document.notes : isOld ? joined(answer.document.notes, draft.notes) : draft.notes;
+    put(notes);
+  } catch (error) {
+    if (isAbort(error) || !(error instanceof Error)) return;
+    problem = error.message;
+    changed();
+  }
+}
+
+/**
+ * Adds a note about what is selected, or about a moment. Returns it.
+ * @param {number} time for a note about a moment
+ */
+export function addNote(time) {
+  const { selection, area, layout, shapes } = store.get();
+  /** @type {Note} */
+  let note = { from_ns: Math.round(time), to_ns: Math.round(time), text: '' };
+  if (area) note = { ...note, from_ns: Math.round(area.from), to_ns: Math.round(area.to) };
+  if (area && area.rows.length > 0) note = { ...note, ...placeOf(area.rows[0]) };
+  if (selection && layout) {
+    const end = selection.start + selection.duration;
+    const event = shapes.name(selection.shape).slice(0, MOST_NAME_LETTERS);
+    note = { ...note, from_ns: selection.start, to_ns: end, ...placeOf(selection.row), event };
+  }
+  put([...store.get().notes, note]);
+  return note;
+}
+
+/** Changes the text of a note. Returns the new one. @param {Note} note @param {string} text */
+export function changeNote(note, text) {
+  const next = { ...note, text };
+  if (chosen === note) chosen = next;
+  put(store.get().notes.map((one) => (one === note ? next : one)));
+  return next;
+}
+
+/** @param {Note} note */
+export function removeNote(note) {
+  if (chosen === note) chosen = null;
+  put(store.get().notes.filter((one) => one !== note));
+}
+
+/** Takes the notes of the file again. */
+export function discardNotes() {
+  if (known) put(known.document.notes);
+}
+
+/** Writes the notes next to the trace. Fails with a sentence. */
+export async function saveNotes() {
+  if (!known) return;
+  const { trace, notes } = store.get();
+  /** @type {Notes} */
+  const saved = await postJson(`t/${trace}/notes`, { base: known.stamp, notes });
+  if (store.get().trace !== trace) return;
+  known = saved;
+  put(store.get().notes);
+}
+
+/** The file as the server would write it, for a download. */
+export function notesText() {
+  if (!known) return '';
+  return `${JSON.stringify({ ...known.document, notes: store.get().notes }, null, 2)}\n`;
+}
+
+/** The row of a note; null if it has none, or if the trace has no such row. @param {Note} note */
+export function rowOfNote({ track, lane }) {
+  if (track === undefined) return null;
+  const found = store.get().layout?.tracks.find(({ key }) => key === track);
+  return found && (lane ?? 0) < found.rows ? found.first_row + (lane ?? 0) : null;
+}
+
+/** @param {number} row @returns {Partial<Note>} */
+function placeOf(row) {
+  const track = store.get().layout?.tracks.find(({ first_row, rows }) => row >= first_row && row < first_row + rows);
+  return track ? { track: track.key, lane: row - track.first_row } : {};
+}
+
+/** @param {Note[]} notes */
+function put(notes) {
+  const sorted = notes.toSorted((a, b) => a.from_ns - b.from_ns || a.to_ns - b.to_ns);
+  store.set({ notes: sorted }, { history: 'none' });
+  keepDraft();
+  changed();
+}
+
+function changed() {
+  document.dispatchEvent(new CustomEvent('noteschange'));
+}
+
+/** Keeps what is not saved. */
+function keepDraft() {
+  if (!known) return;
+  const { notes } = store.get();
+  try {
+    if (isSame(notes, known.document.notes)) localStorage.removeItem(draftName());
+    else localStorage.setItem(draftName(), JSON.stringify({ stamp: known.stamp, notes }));
+  } catch {
+    problem = 'The browser has no room for these notes: download them before you close the page.';
+  }
+}
+
+/** @returns {{stamp: string | null, notes: Note[]} | null} */
+function readDraft() {
+  try {
+    const draft = JSON.parse(localStorage.getItem(draftName()) ?? 'null');
+    return draft && Array.isArray(draft.notes) ? draft : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A draft belongs to a recording, wherever the file lies. */
+function draftName() {
+  const { layout } = store.get();
+  return `${DRAFT}${layout?.name}:${layout?.origin_ns}`;
+}
+
+/** Notes of both lists, each once. @param {Note[]} some @param {Note[]} others */
+function joined(some, others) {
+  const texts = new Set(some.map(textOf));
+  return [...some, ...others.filter((note) => !texts.has(textOf(note)))];
+}
+
+/** @param {Note[]} some @param {Note[]} others */
+function isSame(some, others) {
+  return some.length === others.length && some.every((note, place) => textOf(note) === textOf(others[place]));
+}
+
+/** The same text for the same note, whoever made it. @param {Note} note */
+function textOf({ from_ns, to_ns, track, lane, event, text }) {
+  return JSON.stringify([from_ns, to_ns, track, lane, event, text]);
+}
