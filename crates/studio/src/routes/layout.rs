@@ -7,7 +7,9 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use tracesmith_trace::grid::{Shape, Track};
+use tracesmith_trace::Trace;
+use tracesmith_trace::grid::{Grid, Group, GroupKey, Shape, Track, TrackKind};
+use tracesmith_trace::overview::Direction;
 
 use super::Subject;
 use crate::opened::{Idle, Opened, Ready, State as Reading};
@@ -26,6 +28,9 @@ struct Layout<'a> {
     /// Too large for a number of a browser.
     origin_ns: String,
     span_ns: u64,
+    /// From the first to the last work of a GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    work: Option<(u64, u64)>,
     name: String,
     path: String,
     bytes: u64,
@@ -47,6 +52,9 @@ struct GroupOf {
     id: String,
     kind: &'static str,
     label: String,
+    /// The place of the process in a distributed job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<u32>,
     tracks: Vec<usize>,
 }
 
@@ -96,6 +104,7 @@ fn empty<'a>(opened: &Opened, error: Option<&'a str>) -> Layout<'a> {
         error,
         origin_ns: "0".to_owned(),
         span_ns: 1,
+        work: None,
         name: opened.name(),
         path: opened.path.display().to_string(),
         bytes: opened.bytes(),
@@ -114,10 +123,13 @@ fn of_ready<'a>(opened: &Opened, ready: &'a Ready) -> Layout<'a> {
     let (trace, grid) = (&ready.trace, ready.grid());
     let health = trace.health();
     let tracks = grid.tracks();
-    let groups = grid.groups().iter().map(|group| GroupOf {
+    let mut ordered: Vec<&Group> = grid.groups().iter().collect();
+    ordered.sort_by_key(|group| place_of(trace, group.key));
+    let groups = ordered.into_iter().map(|group| GroupOf {
         id: group.key.to_string(),
         kind: group.key.kind(),
-        label: group.label.clone(),
+        label: label_of(group),
+        rank: rank_of(trace, group.key),
         tracks: (0..tracks.len())
             .filter(|at| tracks[*at].group == group.key)
             .collect(),
@@ -130,6 +142,7 @@ fn of_ready<'a>(opened: &Opened, ready: &'a Ready) -> Layout<'a> {
         progress: 1.0,
         origin_ns: grid.origin().to_string(),
         span_ns: grid.span(),
+        work: work_of(grid),
         health: Health {
             good: sentences.is_empty(),
             sentences,
@@ -143,6 +156,48 @@ fn of_ready<'a>(opened: &Opened, ready: &'a Ready) -> Layout<'a> {
             .map(|(id, track)| track_of(id, track))
             .collect(),
         ..empty(opened, None)
+    }
+}
+
+/// Where a group is shown: GPUs in the order of their numbers, then what has none, in the order of the grid.
+fn place_of(trace: &Trace, group: GroupKey) -> (u8, u32) {
+    match group {
+        GroupKey::Device(device) => match trace.device(device) {
+            Some(device) => (0, device.ordinal),
+            None => (1, 0),
+        },
+        GroupKey::Process(_) => (2, 0),
+        GroupKey::Counters => (3, 0),
+    }
+}
+
+/// As the verdict and the findings write it.
+fn label_of(group: &Group) -> String {
+    match group.label.strip_prefix("gpu ") {
+        Some(rest) => format!("GPU {rest}"),
+        None => group.label.clone(),
+    }
+}
+
+/// From the first to the last work on a stream. A recording can be much longer, as when it has counters.
+fn work_of(grid: &Grid) -> Option<(u64, u64)> {
+    let tracks = grid
+        .tracks()
+        .iter()
+        .filter(|track| track.kind == TrackKind::Stream);
+    let rows = tracks.flat_map(|track| track.first_row..track.first_row + track.rows);
+    rows.filter_map(|row| {
+        let first = *grid.slices(row, 0, u64::MAX, 1).starts.first()?;
+        let last = grid.neighbor(row, u64::MAX, Direction::Back, None)?;
+        Some((first, last.start + last.duration))
+    })
+    .reduce(|(from, to), (first, last)| (from.min(first), to.max(last)))
+}
+
+fn rank_of(trace: &Trace, group: GroupKey) -> Option<u32> {
+    match group {
+        GroupKey::Process(process) => trace.process(process)?.rank.get(),
+        GroupKey::Device(_) | GroupKey::Counters => None,
     }
 }
 

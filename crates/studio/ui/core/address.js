@@ -19,6 +19,7 @@ const WRITTEN = /** @type {const} */ ([
   'rows',
   'scroll',
 ]);
+const GROUPINGS = /** @type {const} */ (['device', 'process', 'rank']);
 const LISTS = /** @type {const} */ (['pinned', 'hidden', 'folded']);
 const LIST_NAMES = { pinned: 'pin', hidden: 'hide', folded: 'fold' };
 
@@ -88,7 +89,7 @@ export function stateOfAddress(layout) {
   /** @type {Partial<State>} */
   const change = { area: null, selection: null, marks: [] };
   const [from, to] = [Number(parts.get('from') ?? NaN), Number(parts.get('to') ?? NaN)];
-  change.window = to > from ? store.clamp({ from, to }) : { from: 0, to: layout.span_ns };
+  change.window = to > from ? store.clamp({ from, to }) : store.firstWindow();
   change.marks = (parts.get('mark') ?? '').split(',').filter(Boolean).map(Number).filter(Number.isFinite);
   change.scroll = Number(parts.get('y') ?? 0) || 0;
   change.tab = decode(parts.get('tab') ?? 'details');
@@ -108,7 +109,7 @@ export function stateOfAddress(layout) {
       hidden: list(parts.get('hide')),
       folded: list(parts.get('fold')),
       filter: decode(parts.get('filter') ?? ''),
-      grouping: parts.get('group') === 'process' ? 'process' : 'device',
+      grouping: GROUPINGS.find((name) => name === parts.get('group')) ?? 'device',
     };
   }
   const [key, start] = (parts.get('select') ?? '').split('@');

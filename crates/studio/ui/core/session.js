@@ -107,7 +107,7 @@ async function show(layout, signal) {
   if (named === null || named === trace) await applyAddress();
   else
     store.set(
-      { window: { from: 0, to: layout.span_ns }, selection: null, area: null, marks: [], scroll: 0 },
+      { window: store.firstWindow(), selection: null, area: null, marks: [], scroll: 0 },
       { history: 'push' },
     );
 }

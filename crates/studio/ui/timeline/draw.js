@@ -281,10 +281,11 @@ export class Picture {
   /** Lines where steps begin, while they are far enough apart. @param {Scene} scene */
   #drawSteps({ view, steps, ratio }) {
     const first = steps.findIndex(({ to }) => to > view.from);
-    if (first < 0 || view.x(steps[first].to) - view.x(steps[first].from) < STEP_PIXELS * ratio) return;
-    this.#context.fillStyle = /** @type {InkTable} */ (this.#inks).css('soft', 0.45);
-    for (const { from } of steps.slice(first)) {
-      if (from > view.to) break;
+    const seen = first < 0 ? [] : steps.slice(first).filter(({ from }) => from <= view.to);
+    const shortest = seen.reduce((least, { from, to }) => Math.min(least, view.x(to) - view.x(from)), Infinity);
+    if (shortest < STEP_PIXELS * ratio) return;
+    this.#context.fillStyle = /** @type {InkTable} */ (this.#inks).css('soft', 0.35);
+    for (const { from } of seen) {
       this.#context.fillRect(Math.round(view.x(from)), 0, 1, this.#canvas.height);
     }
   }

@@ -24,6 +24,8 @@ export function connectPointer(timeline) {
   const canvas = timeline.overlayCanvas;
   /** @type {Drag | null} */
   let drag = null;
+  /** Where the pointer is over the rows. @type {{x: number, y: number} | null} */
+  let pointer = null;
 
   const at = (/** @type {MouseEvent} */ event) => {
     const { left, top } = canvas.getBoundingClientRect();
@@ -41,6 +43,7 @@ export function connectPointer(timeline) {
 
   canvas.addEventListener('pointermove', (event) => {
     const { x, y } = at(event);
+    pointer = { x, y };
     hover(timeline, x, y);
     if (!drag) return;
     drag.moved ||= Math.abs(x - drag.x) >= DRAG_PIXELS || Math.abs(y - drag.y) >= DRAG_PIXELS;
@@ -64,7 +67,12 @@ export function connectPointer(timeline) {
   };
   canvas.addEventListener('pointerup', end);
   canvas.addEventListener('pointercancel', end);
-  canvas.addEventListener('pointerleave', () => store.set({ hover: null }, { history: 'none' }));
+  canvas.addEventListener('pointerleave', () => {
+    pointer = null;
+    store.set({ hover: null }, { history: 'none' });
+  });
+  // What is under a pointer that rests changes when the picture moves.
+  timeline.addEventListener('viewchange', () => pointer && hover(timeline, pointer.x, pointer.y));
 
   canvas.addEventListener('dblclick', async (event) => {
     const { x, y } = at(event);

@@ -86,7 +86,8 @@ export class RowList {
       for (const track of shown) {
         this.#groups.set(track.id, group);
         const isTrackFolded = folded.has(track.key);
-        const label = track.group === group.id ? track.label : `${track.label} · ${home.get(track.group)?.label}`;
+        const isHome = [track.group, countersOf(track.group)].includes(group.id);
+        const label = isHome ? track.label : `${track.label} · ${home.get(track.group)?.label}`;
         const item = { group, key: track.key, label, track, isGroup: false, isFolded: isTrackFolded };
         if (pinned.has(track.key)) this.#pin(item);
         if (!isFolded) this.#add(item);
@@ -167,20 +168,69 @@ export function groupKey(group) {
  * @returns {Group[]}
  */
 function grouped(layout, choices) {
-  if (choices.grouping === 'device') return layout.groups;
-  const ids = new Set(layout.groups.filter(({ kind }) => kind === 'process').map(({ id }) => id));
+  if (choices.grouping === 'device') return countersLast(layout.groups, layout);
+  const isRank = choices.grouping === 'rank';
+  const processes = layout.groups.filter(({ kind }) => kind === 'process');
+  const ids = new Set(processes.map(({ id }) => id));
+  const users = usersOf(layout);
   const ofProcess = (/** @type {number} */ id) => {
-    const process = `process:${processOf(layout.tracks[id])}`;
-    return ids.has(process) ? process : layout.tracks[id].group;
+    const track = layout.tracks[id];
+    const [user, ...others] = users.get(track.group) ?? [];
+    // What a device does as a whole belongs to the process that uses it alone.
+    const process = `process:${processOf(track) ?? (others.length === 0 ? user : '')}`;
+    return ids.has(process) ? process : track.group;
   };
   const groups = layout.groups.map((group) => {
     const tracks = layout.groups.flatMap((other) => other.tracks).filter((id) => ofProcess(id) === group.id);
-    return { ...group, tracks };
+    const label = isRank && group.rank !== undefined ? `rank ${group.rank} · ${group.label}` : group.label;
+    return { ...group, label, tracks };
   });
-  return [...groups.filter(({ kind }) => kind === 'process'), ...groups.filter(({ kind }) => kind !== 'process')];
+  const first = groups.filter(({ kind }) => kind === 'process');
+  if (isRank) first.sort((a, b) => (a.rank ?? Infinity) - (b.rank ?? Infinity));
+  return countersLast([...first, ...groups.filter(({ kind }) => kind !== 'process')], layout);
 }
 
-/** The process in the key of a track: `stream:DEVICE.PROCESS…`, `calls:PROCESS…`. @param {Track} track */
+/**
+ * Counters of a device are groups of their own after all others: there are many, and threads matter more.
+ * @param {Group[]} groups
+ * @param {Tracks} layout
+ * @returns {Group[]}
+ */
+function countersLast(groups, layout) {
+  /** @type {Group[]} */
+  const last = [];
+  const others = groups.map((group) => {
+    if (group.kind !== 'device') return group;
+    const isCounter = (/** @type {number} */ id) => layout.tracks[id].kind === 'counter';
+    const counters = group.tracks.filter(isCounter);
+    if (counters.length === 0 || counters.length === group.tracks.length) return group;
+    last.push({ ...group, id: countersOf(group.id), label: `${group.label} counters`, tracks: counters });
+    return { ...group, tracks: group.tracks.filter((id) => !isCounter(id)) };
+  });
+  return [...others, ...last];
+}
+
+/** @param {string} group */
+function countersOf(group) {
+  return `${group}.counters`;
+}
+
+/** The processes that use each device. @param {Tracks} layout @returns {Map<string, Set<string>>} */
+function usersOf(layout) {
+  /** @type {Map<string, Set<string>>} */
+  const users = new Map();
+  for (const track of layout.tracks) {
+    if (track.kind !== 'stream') continue;
+    users.set(track.group, (users.get(track.group) ?? new Set()).add(processOf(track) ?? ''));
+  }
+  return users;
+}
+
+/**
+ * The process in the key of a track: `stream:DEVICE.PROCESS…`, `calls:PROCESS…`. A device and its gaps have none.
+ * @param {Track} track
+ * @returns {string | undefined}
+ */
 function processOf({ key, kind }) {
   const [first, second] = key.slice(key.indexOf(':') + 1).split('.');
   return ['calls', 'host', 'markers'].includes(kind) ? first : second;

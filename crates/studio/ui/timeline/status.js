@@ -24,7 +24,7 @@ class Status extends HTMLElement {
       return;
     }
     const { good, sentences } = layout.health;
-    const events = layout.tracks.reduce((sum, track) => sum + track.slices, 0);
+    const events = layout.tracks.reduce((sum, { kind, slices }) => sum + (kind === 'idle' ? 0 : slices), 0);
     const step = Math.max(1, (window.to - window.from) / 1000);
     const health = h(
       'button',

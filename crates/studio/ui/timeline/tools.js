@@ -3,6 +3,15 @@
 import { fill, h } from '../core/dom.js';
 import { store } from '../core/store.js';
 
+/** @typedef {import('../core/store.js').Grouping} Grouping */
+
+/** @type {[Grouping, string][]} */
+const GROUPINGS = [
+  ['device', 'By GPU'],
+  ['process', 'By process'],
+  ['rank', 'By rank'],
+];
+
 /** @param {HTMLElement} element */
 export function connectTools(element) {
   const filter = h('input', {
@@ -12,21 +21,27 @@ export function connectTools(element) {
     'aria-label': 'Filter rows',
     oninput: () => store.chooseRows({ filter: filter.value }),
   });
-  const grouping = h('button', {
-    type: 'button',
-    class: 'quiet',
-    onclick: () => store.chooseRows({ grouping: store.get().rows.grouping === 'device' ? 'process' : 'device' }),
+  const grouping = h('select', {
+    class: 'tl-grouping',
+    'aria-label': 'Group rows',
+    onchange: () => store.chooseRows({ grouping: /** @type {Grouping} */ (grouping.value) }),
   });
   const hidden = h('button', { type: 'button', class: 'quiet', onclick: () => store.chooseRows({ hidden: [] }) });
   fill(element, filter, grouping, hidden);
   const show = () => {
-    const { rows } = store.get();
+    const { rows, layout } = store.get();
     if (filter.value !== rows.filter) filter.value = rows.filter;
-    grouping.textContent = rows.grouping === 'device' ? 'By GPU' : 'By process';
-    grouping.title = 'Groups of rows: by GPU or by process';
+    // Only a distributed job has ranks.
+    const hasRanks = layout?.groups.some(({ rank }) => rank !== undefined) ?? false;
+    const offered = GROUPINGS.filter(([name]) => name !== 'rank' || hasRanks || rows.grouping === 'rank');
+    fill(
+      grouping,
+      offered.map(([value, title]) => h('option', { value, selected: value === rows.grouping }, title)),
+    );
     hidden.hidden = rows.hidden.length === 0;
-    hidden.textContent = `Show ${rows.hidden.length} hidden`;
+    hidden.textContent = `${rows.hidden.length} hidden`;
+    hidden.title = 'Show all rows again';
   };
-  store.subscribe((changed) => changed.has('rows') && show());
+  store.subscribe((changed) => (changed.has('rows') || changed.has('layout')) && show());
   show();
 }

@@ -80,15 +80,19 @@ export class Tree {
         'data-key': key,
         'data-kind': track && !isGroup ? track.kind : 'group',
         tabindex: -1,
-        title: label,
+        title: isGroup ? label : `${label}: ${KINDS[track?.kind ?? ''] ?? ''}${fact ? `, ${fact}` : ''}`,
         style: { height: `${item.height}px` },
         onclick: (/** @type {MouseEvent} */ event) => {
           if (canFold && !(event.target instanceof HTMLButtonElement)) fold(key);
         },
       },
       h('span', { class: 'tl-twisty', 'aria-hidden': 'true' }, canFold ? (isFolded ? '▸' : '▾') : ''),
-      h('span', { class: 'tl-name' }, label),
-      fact && item.height >= 34 && !isPinned ? h('span', { class: 'tl-fact', 'data-fact': fact }) : null,
+      h(
+        'span',
+        { class: 'tl-text' },
+        h('span', { class: 'tl-name' }, label),
+        fact && item.height >= 34 && !isPinned ? h('span', { class: 'tl-fact', 'data-fact': fact }) : null,
+      ),
       h('span', { class: 'tl-actions' }, ...actions),
     );
   }
