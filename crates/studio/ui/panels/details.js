@@ -10,7 +10,8 @@ import { eventButton, eventOf } from './event.js';
 import { factsOf } from './facts.js';
 import { gapDetails } from './gap.js';
 import { otherRun, trackOf } from './locate.js';
-import { Panel, note, section } from './panel.js';
+import { overview } from './overview.js';
+import { Panel, section } from './panel.js';
 import { runsOf } from './runs.js';
 import { stackOf } from './stack.js';
 import { shortName, whyWords } from './words.js';
@@ -28,26 +29,14 @@ class Details extends Panel {
   question() {
     const { selection, area } = store.get();
     const base = super.question();
-    if (!base || (!selection && !area)) return null;
-    return `${base} ${JSON.stringify(area ?? selection)}`;
-  }
-
-  nothing() {
-    const { layout } = store.get();
-    if (layout?.state !== 'ready') return super.nothing();
-    return [
-      note(
-        'Nothing is selected. Click an event or an idle gap in the timeline, drag on the ' +
-          'ruler for a time range, or drag in the rows for an area. The key ? lists all keys.',
-      ),
-    ];
+    return base && `${base} ${JSON.stringify(area ?? selection)}`;
   }
 
   /** @param {AbortSignal} signal */
   async load(signal) {
     const { selection, area } = store.get();
     if (area) return areaDetails(area, signal);
-    if (!selection) return this.nothing();
+    if (!selection) return overview(signal);
     const event = await eventOf(selection, signal);
     if (trackOf(selection.row)?.kind === 'idle') return gapDetails(event, signal);
     return [

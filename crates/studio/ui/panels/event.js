@@ -6,6 +6,9 @@ import { store } from '../core/store.js';
 import { duration } from '../core/units.js';
 import { shortName } from './words.js';
 
+/** Of a name in a list. */
+const MOST_LETTERS = 90;
+
 /** @typedef {import('../core/answers.d.ts').EventDetail} EventDetail */
 /** @typedef {import('../core/answers.d.ts').Slice} Slice */
 
@@ -39,11 +42,19 @@ export async function selectEvent(event) {
   }
 }
 
+/** @param {string} name */
+function shorten(name) {
+  if (name === '') return '(no name)';
+  return name.length > MOST_LETTERS ? `${name.slice(0, MOST_LETTERS)}…` : name;
+}
+
 /** A button that selects an event. @param {import('../core/answers.d.ts').NamedSlice} event */
 export function eventButton(event) {
   return h(
     'button',
     { type: 'button', class: 'link', title: event.name, onclick: () => selectEvent(event) },
-    `${shortName(event.name)}, ${duration(event.duration)}`,
+    // Names can hold signs that turn the direction of what follows.
+    h('bdi', {}, shorten(shortName(event.name))),
+    `, ${duration(event.duration)}`,
   );
 }

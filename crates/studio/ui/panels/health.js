@@ -7,7 +7,7 @@ import { Panel, section, sentence } from './panel.js';
 import { commandLine } from './scoped.js';
 import { fileArgument } from './scope.js';
 import { dataTable } from './table.js';
-import { analysis } from './times.js';
+import { analysis, dateOf } from './times.js';
 
 /** @type {Record<string, string>} */
 const DOUBTS = {
@@ -81,7 +81,7 @@ function facts(layout) {
     ['first moment', `@${layout.origin_ns}`],
   ];
   for (const [name, value] of Object.entries(layout.metadata))
-    rows.push([name, typeof value === 'string' ? value : JSON.stringify(value)]);
+    rows.push([name, name === 'created' ? dateOf(String(value)) : typeof value === 'string' ? value : JSON.stringify(value)]);
   return dataTable({
     caption: 'Facts about the trace',
     plain: true,

@@ -99,7 +99,7 @@ function gaps(idle) {
       { key: 'length_ns', title: 'Length', align: 'right', value: length, text: (gap) => duration(length(gap)) },
       {
         key: 'cause_ns',
-        title: 'Of it',
+        title: 'Of the cause',
         align: 'right',
         value: (gap) => gap.cause_ns,
         text: (gap) => duration(gap.cause_ns),

@@ -40,8 +40,8 @@ class Launches extends ScopedPanel {
 function times(report) {
   const rows = [
     { name: 'duration of the call', of: report.call },
-    { name: 'start of the call to start of its first GPU operation', of: report.latency },
-    { name: 'end of the call to start of its first GPU operation', of: report.delay },
+    { name: 'call start to GPU start', of: report.latency },
+    { name: 'call end to GPU start', of: report.delay },
   ];
   const keys = /** @type {const} */ (['mean_ns', 'p50_ns', 'p95_ns', 'p99_ns', 'max_ns']);
   const numbers = keys.map((key) => ({

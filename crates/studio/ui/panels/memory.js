@@ -23,8 +23,13 @@ class Memory extends ScopedPanel {
     if (report.pools.length === 0) {
       return [
         note(
-          'The trace has no allocations. `tracesmith profile` records them ' +
-            'with the kind memory, which is on unless --kinds leaves it out.',
+          'The trace has no allocations. ',
+          h('code', {}, 'tracesmith profile'),
+          ' records them, unless ',
+          h('code', {}, '--kinds'),
+          ' leaves out ',
+          h('code', {}, 'memory'),
+          '.',
         ),
         command,
       ];
@@ -72,6 +77,15 @@ function pool(pool) {
     title,
     series({ points, span, most: pool.peak_bytes, label, mark: peakAt }),
     h('p', {}, peak, ` ${facts.filter(Boolean).join(' ')}`),
+    ...code(title, pool),
+  );
+}
+
+/** The code that allocated, where stacks tell. @param {string} title @param {Pool} pool */
+function code(title, pool) {
+  if (pool.holders.length === 0 && pool.never_freed.length === 0 && pool.churn.length === 0)
+    return [h('p', { class: 'faint' }, 'The allocations have no stacks, so the trace does not know the code that made them.')];
+  return [
     h(
       'div',
       { class: 'columns' },
@@ -86,7 +100,7 @@ function pool(pool) {
         ? h('div', {}, h('h4', {}, 'Allocated and freed again and again'), churn(title, pool))
         : null,
     ),
-  );
+  ];
 }
 
 /** @param {string} caption @param {Holder[]} rows @param {number} all */

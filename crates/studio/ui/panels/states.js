@@ -78,7 +78,8 @@ function columnsOf(names) {
 /** @param {Line} line @param {Map<number, string>} names of GPUs */
 function objectName(line, names) {
   if (line.kind === 'device') return names.get(Number(line.device)) ?? `GPU #${line.device}`;
-  const of = `process ${line.process}, context ${line.context}`;
+  const group = store.get().layout?.groups.find(({ id }) => id === `process:${line.process}`);
+  const of = `${group?.label ?? `process #${line.process}`}, context ${line.context}`;
   return line.kind === 'stream' ? `stream ${line.stream} of ${of}` : of;
 }
 

@@ -6,7 +6,6 @@ import { duration, percent } from '../core/units.js';
 import { showFinding } from './evidence.js';
 import { Panel, sentence } from './panel.js';
 import { analysis } from './times.js';
-import { counted } from './words.js';
 
 const SHOWN = 3;
 
@@ -27,7 +26,7 @@ class FindingsStrip extends Panel {
     const all = h(
       'button',
       { type: 'button', class: 'all', onclick: () => store.openTab('findings') },
-      `All ${counted(findings.length, 'finding')}`,
+      findings.length > SHOWN ? `All ${findings.length} findings` : 'All findings',
     );
     return [
       h(
@@ -55,10 +54,20 @@ class FindingsStrip extends Panel {
       'button',
       { type: 'button', class: 'finding', title, onclick },
       h('span', { class: 'place', 'aria-hidden': 'true' }, String(place + 1)),
-      h('span', { class: 'what' }, finding.sentence),
-      saves ? h('span', { class: 'saves' }, `saves ≤ ${duration(finding.saves_ns ?? 0)}`) : null,
+      h(
+        'span',
+        { class: 'what' },
+        saves ? h('b', {}, `Save up to ${duration(finding.saves_ns ?? 0)}: `) : null,
+        withoutModel(finding.sentence),
+      ),
     );
   }
+}
+
+/** Without the model of a GPU, which the line above has. @param {string} sentence */
+function withoutModel(sentence) {
+  const labels = store.get().layout?.groups.filter(({ kind }) => kind === 'device').map(({ label }) => label) ?? [];
+  return labels.reduce((text, label) => text.replaceAll(label, /^GPU \d+/.exec(label)?.[0] ?? label), sentence);
 }
 
 customElements.define('ts-findings-strip', FindingsStrip);

@@ -4,6 +4,7 @@
 import { h } from '../core/dom.js';
 import { count } from '../core/units.js';
 import { matcher } from './pattern.js';
+import { counted } from './words.js';
 
 /**
  * @template R
@@ -121,7 +122,7 @@ class DataTable {
     this.scroller.scrollTop = 0;
     const all = count(rows.length);
     this.state.textContent =
-      matches.error ?? (this.filter ? `${count(this.shown.length)} of ${all} rows` : `${all} rows`);
+      matches.error ?? (this.filter ? `${count(this.shown.length)} of ${all} rows` : counted(rows.length, 'row'));
     this.draw(0);
   }
 
@@ -216,7 +217,7 @@ class DataTable {
       .join('\n');
     try {
       await navigator.clipboard.writeText(text);
-      this.state.textContent = `copied ${count(this.shown.length)} rows`;
+      this.state.textContent = `copied ${counted(this.shown.length, 'row')}`;
     } catch {
       this.state.textContent = 'The browser refused access to the clipboard. Allow it for this page, then copy again.';
     }

@@ -19,6 +19,15 @@ export function sinceOrigin(absolute, layout) {
 }
 
 /**
+ * The date of nanoseconds since 1970: `2026-11-18 14:36 UTC`. Other text is left as it is.
+ * @param {string} nanos
+ */
+export function dateOf(nanos) {
+  if (!/^\d{18,19}$/.test(nanos)) return nanos;
+  return `${new Date(Number(BigInt(nanos) / 1_000_000n)).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+}
+
+/**
  * A moment as the command line takes it, exact to the nanosecond: `1.204008s`, `15ms`, `7ns`.
  * @param {number} ns
  */

@@ -48,8 +48,8 @@ class Verdict extends Panel {
         { class: 'verdict-line' },
         deviceName(use.devices, device),
         busy(device),
-        idleTime(device, causes),
         stepTime(steps),
+        idleTime(device, causes),
       ),
     ];
   }
@@ -58,7 +58,8 @@ class Verdict extends Panel {
 /** @param {Device[]} devices @param {Device} device */
 function deviceName(devices, device) {
   if (devices.length === 1) return h('strong', { class: 'device' }, device.name);
-  const options = devices.map((one) =>
+  const ordered = [...devices].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const options = ordered.map((one) =>
     h('option', { value: String(one.device), selected: one === device }, `${one.name}: ${percent(one.utilization)}`),
   );
   const onchange = (/** @type {Event} */ event) =>
@@ -136,7 +137,7 @@ function stepTime({ steps, settled }) {
   const title =
     `${count(settled.count)} of ${counted(steps.length, 'step')}, without warm-up and steps that are cut ` +
     `off. Shortest ${duration(settled.min_ns)}, longest ${duration(settled.max_ns)}. Opens the steps.`;
-  const button = { type: 'button', class: 'figure end', title, onclick: () => store.openTab('steps') };
+  const button = { type: 'button', class: 'figure', title, onclick: () => store.openTab('steps') };
   return h('button', button, 'step ', h('b', {}, duration(settled.mean_ns)), ` × ${count(steps.length)}`);
 }
 
