@@ -57,7 +57,7 @@ fn slow_heads_end_the_connection() {
         .unwrap();
     // A connection that had a request before is not better.
     let mut reused = server.connect();
-    let request = format!("GET / HTTP/1.1\r\n{}\r\n\r\n", server.host());
+    let request = format!("GET /absent HTTP/1.1\r\n{}\r\n\r\n", server.host());
     reused.write_all(request.as_bytes()).unwrap();
     // A body that does not come.
     let mut bodiless = server.connect();

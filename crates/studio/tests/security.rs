@@ -1,6 +1,9 @@
 //! Who gets an answer: each rule of the server, by what others could send.
 
-use tracesmith_studio::Options;
+use std::net::{IpAddr, Ipv4Addr, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use tracesmith_studio::{Control, Options, Server};
 
 use crate::support::{Running, fixtures, start, start_with};
 
@@ -285,4 +288,109 @@ fn every_answer_is_protected() {
             answer.error(status);
         }
     }
+}
+
+#[test]
+fn only_this_machine_can_connect() {
+    let server = Server::bind(Options {
+        folder: fixtures(),
+        ..Options::default()
+    })
+    .unwrap();
+    let addresses = server.addresses().to_vec();
+    assert!(!addresses.is_empty());
+    let port = addresses[0].port();
+    for address in &addresses {
+        assert!(address.ip().is_loopback() && address.port() == port, "{address}");
+    }
+    std::thread::spawn(move || server.run());
+    let reached = |ip: IpAddr| TcpStream::connect_timeout(&(ip, port).into(), Duration::from_secs(2)).is_ok();
+    for address in &addresses {
+        assert!(reached(address.ip()), "{address}");
+    }
+    // Another address of the loopback network, and the one that other machines know this one by.
+    assert!(!reached(Ipv4Addr::new(127, 0, 0, 2).into()));
+    if let Some(outer) = outer_address() {
+        assert!(!reached(outer), "{outer} answers");
+    }
+}
+
+/// The address from which this machine would reach others. Nothing is sent.
+fn outer_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let ip = socket.local_addr().ok()?.ip();
+    (!ip.is_loopback() && !ip.is_unspecified()).then_some(ip)
+}
+
+#[test]
+fn every_server_has_a_key_of_its_own() {
+    let (one, other) = (server(), server());
+    assert_ne!(one.key, other.key);
+    for key in [&one.key, &other.key] {
+        assert!(
+            key.len() == 32 && key.bytes().all(|byte| byte.is_ascii_hexdigit()),
+            "{key}"
+        );
+    }
+    let (host, foreign) = (one.host(), other.key_line());
+    one.with("GET", "/api/v1/session", &[&host, &foreign]).error(401);
+    // No page and no answer has the key in it.
+    for path in ["/", "/index.html", "/main.js", "/api/v1/session"] {
+        let answer = one.with("GET", path, &[&host, &one.key_line()]);
+        assert!(
+            !String::from_utf8_lossy(&answer.body).contains(&one.key),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn requests_that_two_readers_could_read_in_two_ways_are_refused() {
+    let server = server();
+    let (host, key) = (server.host(), server.key_line());
+    let smuggled = format!("GET /api/v1/session HTTP/1.1\r\n{host}\r\n{key}\r\n\r\n");
+    for lines in [
+        "content-length: 0\r\ncontent-length: 9".to_owned(),
+        "transfer-encoding: x".to_owned(),
+        "content-length: -1".to_owned(),
+        "bad header: 1".to_owned(),
+        "\u{0}: 1".to_owned(),
+    ] {
+        let request = format!("POST /api/v1/open HTTP/1.1\r\n{host}\r\n{lines}\r\n\r\n{smuggled}");
+        if let Some(answer) = server.raw(&request) {
+            assert_ne!(answer.status, 200, "{lines}");
+            assert!(!answer.text().contains("\"version\""), "{lines}");
+        }
+    }
+    assert_eq!(server.get("session").status, 200);
+}
+
+#[test]
+fn a_key_in_a_form_of_another_page_changes_nothing() {
+    // What a form or an image of another page can send: no header of our own, and a type that needs no preflight.
+    let server = start_with(Options {
+        folder: fixtures(),
+        control: Control::Allowed,
+        ..Options::default()
+    });
+    let host = server.host();
+    let body = format!("{{\"path\": \"train-h200.sbt\", \"key\": \"{}\"}}", server.key);
+    for path in ["open", "t/0/cut", "t/0/notes"] {
+        for kind in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data",
+        ] {
+            let request = format!(
+                "POST /api/v1/{path} HTTP/1.1\r\n{host}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\
+                 connection: close\r\n\r\n{body}",
+                body.len()
+            );
+            let answer = server.raw(&request).unwrap();
+            answer.error(401);
+            answer.assert_protected();
+        }
+    }
+    assert_eq!(server.json("session")["traces"], serde_json::json!([]));
 }
