@@ -254,13 +254,73 @@ fn the_panels_show_what_the_routes_answer() {
         (&report["keysList"]["opened"], &report["keysList"]["closed"]),
         (&json!(true), &json!(true))
     );
-    assert_eq!(report["markup"], 0);
+    assert_eq!(report["markup"]["names"], report["markup"]["shown"]);
+    assert_eq!(report["markup"]["elements"], 0);
     for scheme in ["light", "dark"] {
         for (tab, found) in report["axe"][scheme].as_object().unwrap() {
             assert_eq!(found, &json!([]), "{tab}, {scheme}");
         }
     }
     for list in ["/console", "/foreign", "/dialogs"] {
+        is_empty(&report, list);
+    }
+}
+
+#[test]
+fn notes_are_kept_and_saved_next_to_the_trace() {
+    let folder = TempDir::new().unwrap();
+    let trace = folder.path().join("train.sbt");
+    std::fs::copy(root().join(TRAIN), &trace).unwrap();
+    let Some(report) = looked_at("notes.mjs", &[trace.to_str().unwrap(), "--control"], &[]) else {
+        return;
+    };
+    // The counters of this trace begin long before the work of the GPU, which is shown at first.
+    let first = &report["window"];
+    let (from, to) = (number(first, "/window/from"), number(first, "/window/to"));
+    let work = (number(first, "/work/0"), number(first, "/work/1"));
+    assert!(from < work.0 && to > work.1, "{first:#}");
+    assert!(
+        to - from < 1.2 * (work.1 - work.0) && to - from < 0.1 * number(first, "/span"),
+        "{first:#}"
+    );
+
+    let markup = "<img src=x onerror=alert(1)>";
+    let (note, gap) = (&report["about"]["note"], &report["about"]["selection"]);
+    assert_eq!(note["text"], markup);
+    assert_eq!(note["from_ns"], gap["start"]);
+    assert_eq!(
+        number(note, "/to_ns"),
+        number(gap, "/start") + number(gap, "/duration")
+    );
+    assert_eq!(report["draft"], json!([markup]), "a reload lost the note");
+    assert_eq!(report["unsaved"], "Not saved");
+    assert_eq!(
+        (&report["saved"], &report["canSaveAgain"]),
+        (&json!("Saved next to the trace"), &json!(false))
+    );
+    let written = std::fs::read(folder.path().join("train.sbt.notes.json")).unwrap();
+    let written: Value = serde_json::from_slice(&written).unwrap();
+    let notes = written["notes"].as_array().unwrap();
+    assert_eq!(notes.len(), 2, "{written:#}");
+    assert!(notes.contains(note), "{written:#}");
+
+    assert_eq!(
+        report["other"].as_array().unwrap().len(),
+        2,
+        "another browser: {}",
+        report["other"]
+    );
+    let flag = &report["flag"];
+    assert_eq!(
+        (&flag["title"], &flag["field"]),
+        (&report["other"][0], &report["other"][0])
+    );
+    assert_eq!(flag["tab"], "notes");
+    assert_eq!(
+        (&report["shown"], &report["deleted"], &report["images"]),
+        (&json!(true), &json!([1, 2]), &json!(0))
+    );
+    for list in ["/axe", "/axeDark", "/console", "/dialogs", "/foreign"] {
         is_empty(&report, list);
     }
 }
@@ -278,6 +338,7 @@ fn a_flight_has_no_holes_and_the_number_of_events_does_not_matter() {
         return;
     };
     let flight = &report["flight"];
+    print_figures(&report);
     assert!(number(flight, "/frames") >= 400.0, "{flight:#}");
     assert_eq!(
         (&flight["holes"], &flight["repeated"]),
@@ -288,6 +349,24 @@ fn a_flight_has_no_holes_and_the_number_of_events_does_not_matter() {
     // A machine that does other work at the same time cannot draw in equal times.
     assert!(number(&report, "/draw/ratio") <= 3.0, "{:#}", report["draw"]);
     is_empty(&report, "/console");
+}
+
+/// What `cargo test -- --nocapture` shows of a flight. Times are those of this machine at this moment.
+fn print_figures(report: &Value) {
+    for (name, place, unit) in [
+        ("frames of the flight", "/flight/frames", ""),
+        ("frames with holes", "/flight/holes", ""),
+        ("requests for tiles", "/flight/requests", ""),
+        ("tiles requested twice", "/flight/repeated", ""),
+        ("drawing a frame, median", "/flight/drawMedianMs", " ms"),
+        (
+            "drawing 100 times the events takes",
+            "/draw/ratio",
+            " times as long",
+        ),
+    ] {
+        println!("{name}: {:.2}{unit}", number(report, place));
+    }
 }
 
 /// Kernels of four streams, and their calls, in ten seconds.

@@ -102,8 +102,12 @@ async function heights(page) {
 async function slices(page, paper) {
   const spans = await page.evaluate(async () => {
     const { store } = await import('/core/store.js');
-    const { span_ns: span } = store.get().layout;
-    return [0.113, 0.307, 0.519, 0.711, 0.923].map((share) => ({ from: span * share, to: span * share + span / 4000 }));
+    const { span_ns: span, work } = store.get().layout;
+    const [first, last] = work ?? [0, span];
+    const length = last - first;
+    return [0.013, 0.113, 0.307, 0.519, 0.711, 0.923].flatMap((share) =>
+      [50, 500].map((part) => ({ from: first + length * share, to: first + length * (share + 1 / part) })),
+    );
   });
   const result = { checked: 0, wrong: 0, gaps: 0, wrongGaps: 0, example: null };
   for (const { from, to } of spans) {
@@ -307,6 +311,11 @@ async function restored(page) {
 
 /** The text alternative lists the events in view. */
 async function table(page) {
+  const [from, to] = await page.evaluate(async () => {
+    const { layout } = (await import('/core/store.js')).store.get();
+    return layout.work ?? [0, layout.span_ns];
+  });
+  await show(page, from, to);
   await page.keyboard.press('e');
   const rows = await eventually(
     page,
