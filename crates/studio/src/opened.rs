@@ -16,6 +16,8 @@ use crate::idle::with_idle_tracks;
 use crate::key::random_text;
 use crate::reply::{Failure, sentence};
 
+/// Larger files are not read as a whole to find damage.
+const CHECKED_BYTES: u64 = 256 << 20;
 /// Changes of progress that pages are told of.
 const STEPS: u64 = 50;
 
@@ -242,20 +244,30 @@ impl Reading {
         };
         opened.set(State::Ready(ready.clone()));
         // Without idle rows, all others can still be looked at.
-        let idle = with_idle_tracks(&ready.trace, ready.grid(), &ready.facts);
-        let ready = match idle {
-            Ok(Some(grid)) => {
-                let mut grids = ready.grids.clone();
-                grids.push((opened.generation(grids.len() + 1), Arc::new(grid)));
-                let idle = Idle::Ready;
-                Ready { grids, idle, ..ready }
-            }
-            Ok(None) | Err(_) => Ready {
-                idle: Idle::None,
-                ..ready
-            },
+        let found = with_idle_tracks(&ready.trace, ready.grid(), &ready.facts);
+        let (grid, idle) = match found {
+            Ok(Some(grid)) => (Some(Arc::new(grid)), Idle::Ready),
+            Ok(None) | Err(_) => (None, Idle::None),
         };
-        opened.set(State::Ready(ready));
+        let is_worse = self.has_more_damage(&ready.trace);
+        let mut grids = ready.grids.clone();
+        // Pages ask again for what has a new generation, also for the health of the file.
+        if let Some(grid) = grid.or_else(|| is_worse.then(|| Arc::clone(ready.grid()))) {
+            grids.push((opened.generation(grids.len() + 1), grid));
+        }
+        opened.set(State::Ready(Ready { grids, idle, ..ready }));
+    }
+
+    /// Reads what the picture did not need, such as recorded contents, and whether any of it is damaged. A large file is
+    /// not read for this: `tracesmith info --verify` does.
+    fn has_more_damage(&self, trace: &Trace) -> bool {
+        if trace.file_bytes() > CHECKED_BYTES {
+            return false;
+        }
+        let known = trace.health().damage.len();
+        // Only a file that has changed meanwhile cancels it, and that is reported anyway.
+        let _ = trace.verify(&(Arc::new(|_| {}) as ProgressFn), &self.0.cancel);
+        trace.health().damage.len() > known
     }
 
     fn trace_and_grid(&self) -> Result<Ready, Failure> {

@@ -58,6 +58,22 @@ fn what_is_no_trace_fails_with_a_reason() {
 }
 
 #[test]
+fn damage_of_what_is_not_drawn_is_reported_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.sbt");
+    let mut bytes = fs::read(train()).unwrap();
+    // In the recorded modules, which only a replay needs.
+    bytes[150_000..150_100].fill(0x5a);
+    fs::write(&path, &bytes).unwrap();
+    let server = start(&[&path]);
+    let layout = server.ready(0);
+    assert_eq!(layout["state"], "ready");
+    assert_eq!(layout["health"]["good"], false);
+    let words = layout["health"]["sentences"].to_string();
+    assert!(words.contains("checksum"), "{words}");
+}
+
+#[test]
 fn a_file_that_changes_is_an_error_until_it_is_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("live.sbt");

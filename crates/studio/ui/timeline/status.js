@@ -19,12 +19,13 @@ class Status extends HTMLElement {
   #show() {
     this.#request = 0;
     const { layout, window, connection, area } = store.get();
-    if (!layout) {
+    if (layout?.state !== 'ready') {
       fill(this);
       return;
     }
     const { good, sentences } = layout.health;
-    const events = layout.tracks.reduce((sum, { kind, slices }) => sum + (kind === 'idle' ? 0 : slices), 0);
+    const tracks = layout.tracks.filter(({ kind }) => kind !== 'idle');
+    const events = tracks.reduce((sum, { slices }) => sum + slices, 0);
     const step = Math.max(1, (window.to - window.from) / 1000);
     const health = h(
       'button',
@@ -34,7 +35,7 @@ class Status extends HTMLElement {
         title: sentences.join('\n'),
         onclick: () => store.openTab('health'),
       },
-      `${good ? '✓' : '⚠'} ${sentences[0] ?? (good ? 'The recording is complete' : 'The recording is damaged')}`,
+      `${good ? '✓' : '⚠'} ${sentences[0] ?? (good ? 'No data is known to be missing' : 'The recording is damaged')}`,
       sentences.length > 1 ? ` (+${sentences.length - 1})` : '',
     );
     fill(
