@@ -100,7 +100,6 @@ fn analyses_are_what_the_command_prints() {
         ("kernels?by=absent", 400),
         ("kernels?step=999", 404),
         ("kernels?device=9", 400),
-        ("idle?stream=9", 400),
         ("kernels?from=5&to=5", 400),
         ("what-if?what_if=x", 400),
     ] {

@@ -3,8 +3,9 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::print_stdout,
     clippy::tests_outside_test_module,
-    reason = "a test may stop on any error"
+    reason = "a test may stop on any error, and prints its figures"
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
@@ -139,6 +140,7 @@ fn the_timeline_draws_what_the_routes_answer() {
     }
     assert_eq!(report["lost"]["after"], true);
     assert!(!report["lost"]["during"].as_str().unwrap().is_empty());
+    assert_eq!(report["switched"], json!({"opened": true, "back": true}));
     let traces = report["traces"].as_array().unwrap();
     assert_eq!(traces.len(), 3);
     for trace in traces {

@@ -60,6 +60,11 @@ export function fragment(state) {
   return parts.join('&');
 }
 
+/** The fragment of a trace that is opened. @param {Readonly<State>} state */
+function traceFragment({ trace, tab }) {
+  return `trace=${trace}${tab === 'details' ? '' : `&tab=${encode(tab)}`}`;
+}
+
 /** The parts of the page's fragment by name. @returns {Map<string, string>} */
 export function readFragment() {
   const parts = location.hash.replace(/^#/, '').split('&').filter(Boolean);
@@ -120,17 +125,19 @@ export function stateOfAddress(layout) {
 /** Writes the address when the state changes. */
 export function connectAddress() {
   let timer = 0;
-  const write = (/** @type {'push' | 'replace'} */ how) => {
+  const write = (/** @type {'push' | 'replace'} */ how, text = fragment(store.get())) => {
     clearTimeout(timer);
     timer = 0;
-    const hash = `#${fragment(store.get())}`;
+    const hash = `#${text}`;
     if (hash === location.hash || !store.get().layout) return;
     if (how === 'push') history.pushState(null, '', hash);
     else history.replaceState(null, '', hash);
   };
   store.subscribe((changed, { history: how = 'replace' }) => {
     if (how === 'none' || !WRITTEN.some((name) => changed.has(name))) return;
-    if (how === 'push') write('push');
+    // Times and rows are still those of the trace before: the new one begins with its own.
+    if (how === 'push' && changed.has('trace')) write('push', traceFragment(store.get()));
+    else if (how === 'push') write('push');
     else if (timer === 0) timer = window.setTimeout(() => write('replace'), WRITE_AFTER_MS);
   });
 }

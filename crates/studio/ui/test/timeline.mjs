@@ -26,6 +26,7 @@ await run(async (browser) => {
   await page.emulateMedia({ colorScheme: 'light' });
   report.lost = await lost(page, context, seen);
   report.changed = await changed(page, seen);
+  report.switched = await switched(page);
   report.traces = await everyTrace(page);
   report.console = seen.console;
   report.foreign = seen.foreign;
@@ -325,6 +326,32 @@ async function table(page) {
   const images = await page.evaluate(() => document.querySelectorAll('dialog img').length);
   await page.keyboard.press('Escape');
   return { rows, images, closed: await page.evaluate(() => !document.querySelector('dialog[open]')) };
+}
+
+/** Another trace begins with its own window, and Back shows the one before as it was. */
+async function switched(page) {
+  const state = () =>
+    page.evaluate(async () => {
+      const { store } = await import('/core/store.js');
+      const { trace, window } = store.get();
+      return { trace, window, first: store.firstWindow() };
+    });
+  const span = await page.evaluate(async () => (await import('/core/store.js')).store.span());
+  await show(page, span * 0.2, span * 0.3);
+  const before = await state();
+  await page.selectOption('ts-traces select', '1');
+  await page.waitForTimeout(200);
+  await settle(page);
+  const other = await state();
+  await page.goBack();
+  await page.waitForTimeout(200);
+  await settle(page);
+  const back = await state();
+  const isSame = (a, b) => Math.abs(a.from - b.from) <= 1 && Math.abs(a.to - b.to) <= 1;
+  return {
+    opened: other.trace === 1 && isSame(other.window, other.first),
+    back: back.trace === before.trace && isSame(back.window, before.window),
+  };
 }
 
 /** Without a server the page says so, and goes on when it is back. */
