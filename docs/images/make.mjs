@@ -2,8 +2,8 @@
 //
 //   cargo build -p tracesmith && node docs/images/make.mjs
 //
-// Needs Chromium and playwright-core, where ci/test installs them, or the paths CHROMIUM and PLAYWRIGHT. TRACESMITH names
-// another program than target/debug/tracesmith.
+// Needs Chromium and playwright-core, where ci/test installs them, or the paths CHROMIUM and PLAYWRIGHT.
+// TRACESMITH names another program than target/debug/tracesmith.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';

@@ -5,7 +5,7 @@ import { takeKey } from './core/api.js';
 import { connectNotes } from './core/notes.js';
 import { connectDivider } from './core/divider.js';
 import { fill, find, h } from './core/dom.js';
-import { start } from './core/session.js';
+import { sentence, start } from './core/session.js';
 import { store } from './core/store.js';
 import './timeline/timeline.js';
 import './timeline/minimap.js';
@@ -19,8 +19,9 @@ const REFUSED = 'The server refused the key of this page. Open the address that 
 
 /** Shows which page is seen: the trace, or the list of files when no trace is open. */
 function showPage() {
-  const { session, trace } = store.get();
-  const isOpen = trace >= 0 || !session;
+  const { session, trace, layout } = store.get();
+  // A file that cannot be read has nothing to show but why.
+  const isOpen = (trace >= 0 && layout?.state !== 'failed') || !session;
   find('#page').hidden = !isOpen;
   find('ts-open').hidden = isOpen;
 }
@@ -31,7 +32,7 @@ function bannerText() {
   if (connection === 'offline') return 'The server does not answer. The page connects again as soon as it does.';
   if (connection === 'denied') return REFUSED;
   if (problem) return problem;
-  if (layout?.state === 'failed') return `Cannot read the trace: ${layout.error ?? 'unknown error'}`;
+  if (layout?.state === 'failed') return sentence(layout.error ?? 'the trace cannot be read');
   if (layout?.state === 'reading') return `Reading the trace: ${Math.round(layout.progress * 100)} %`;
   return session ? '' : 'Connecting…';
 }

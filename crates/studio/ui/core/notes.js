@@ -63,9 +63,10 @@ async function load() {
     known = answer;
     problem = answer.problem ?? '';
     const draft = readDraft();
-    const isOld = draft !== null && draft.stamp !== answer.stamp;
-    const notes = draft === null ? answer.document.notes : isOld ? joined(answer.document.notes, draft.notes) : draft.notes;
-    put(notes);
+    const saved = answer.document.notes;
+    // What somebody else saved meanwhile is added to the draft.
+    if (draft === null) put(saved);
+    else put(draft.stamp === answer.stamp ? draft.notes : joined(saved, draft.notes));
   } catch (error) {
     if (isAbort(error) || !(error instanceof Error)) return;
     problem = error.message;

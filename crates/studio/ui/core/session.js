@@ -210,7 +210,7 @@ function report(error) {
   store.set({ problem: sentence(error.message) + hint }, { history: 'none' });
 }
 
-/** @param {string} text */
-function sentence(text) {
+/** With a capital at the start and a point at the end. @param {string} text */
+export function sentence(text) {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }

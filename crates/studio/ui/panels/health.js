@@ -81,7 +81,7 @@ function facts(layout) {
     ['first moment', `@${layout.origin_ns}`],
   ];
   for (const [name, value] of Object.entries(layout.metadata))
-    rows.push([name, name === 'created' ? dateOf(String(value)) : typeof value === 'string' ? value : JSON.stringify(value)]);
+    rows.push([name, name === 'created' ? dateOf(String(value)) : textOf(value)]);
   return dataTable({
     caption: 'Facts about the trace',
     plain: true,
@@ -91,6 +91,11 @@ function facts(layout) {
       { key: 'value', title: 'Value', value: ([, value]) => value, wide: true },
     ],
   });
+}
+
+/** @param {unknown} value */
+function textOf(value) {
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 customElements.define('ts-health', Health);

@@ -84,7 +84,7 @@ function pool(pool) {
 /** The code that allocated, where stacks tell. @param {string} title @param {Pool} pool */
 function code(title, pool) {
   if (pool.holders.length === 0 && pool.never_freed.length === 0 && pool.churn.length === 0)
-    return [h('p', { class: 'faint' }, 'The allocations have no stacks, so the trace does not know the code that made them.')];
+    return [h('p', { class: 'faint' }, 'The allocations have no stacks, so the code that made them is not known.')];
   return [
     h(
       'div',

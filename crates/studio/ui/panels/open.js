@@ -19,14 +19,14 @@ class Open extends HTMLElement {
 
   connectedCallback() {
     store.subscribe((changed) => {
-      if (changed.has('session') || changed.has('trace')) this.#draw();
+      if (changed.has('session') || changed.has('trace') || changed.has('layout')) this.#draw();
     });
     this.#draw();
   }
 
   #draw() {
-    const { session, trace } = store.get();
-    if (!session || trace >= 0) return;
+    const { session, trace, layout } = store.get();
+    if (!session || (trace >= 0 && layout?.state !== 'failed')) return;
     fill(
       this,
       h(
@@ -36,7 +36,8 @@ class Open extends HTMLElement {
         h(
           'p',
           { class: 'faint' },
-          `Files below ${session.folder}. \`tracesmith studio FILE…\` opens files at the start.`,
+          `Files below ${session.folder}. To open others, start `,
+          h('code', {}, 'tracesmith studio FILE…'),
         ),
         this.#problem,
         links('Open now', session.traces, (one) => store.set({ trace: one.id }, { history: 'push' })),

@@ -1,4 +1,4 @@
-// What the details show while nothing is selected: what was recorded, where the time of the GPUs goes, and how to begin.
+// What the details show while nothing is selected: what was recorded, where the time of the GPUs goes, how to begin.
 
 import { h } from '../core/dom.js';
 import { store } from '../core/store.js';
@@ -36,8 +36,9 @@ export async function overview(signal) {
 /** @param {import('../core/answers.d.ts').Layout} layout */
 function facts({ metadata, groups, span_ns, bytes: size }) {
   const text = (/** @type {string} */ name) => (metadata[name] === undefined ? '' : String(metadata[name]));
-  const labels = (/** @type {string} */ kind) => groups.filter((group) => group.kind === kind).map(({ label }) => label);
-  const [devices, processes] = [labels('device'), labels('process')];
+  const [devices, processes] = ['device', 'process'].map((wanted) =>
+    groups.filter(({ kind }) => kind === wanted).map(({ label }) => label),
+  );
   /** @type {[string, string][]} */
   const rows = [
     ['command', text('command')],

@@ -89,6 +89,7 @@ class Minimap extends HTMLElement {
     this.#drawSteps(context, inks, ratio);
     this.#placeHandle(window, layout.span_ns);
     this.#label.textContent = duration(layout.span_ns);
+    this.classList.add('is-drawn');
   }
 
   /** @param {CanvasRenderingContext2D} context @param {InkTable} inks @param {number} width @param {number} ratio */

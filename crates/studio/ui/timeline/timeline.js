@@ -244,6 +244,7 @@ export class Timeline extends HTMLElement {
       return;
     }
     this.#isNew = false;
+    this.classList.add('is-drawn');
     const began = performance.now();
     const { rows, sliceRows, holes } = this.#picture.draw(this.scene);
     const { stats } = this;
