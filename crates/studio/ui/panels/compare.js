@@ -7,6 +7,7 @@ import { store } from '../core/store.js';
 import { bytes, duration } from '../core/units.js';
 import { causeWords } from '../core/causes.js';
 import { choose, chosen } from './choices.js';
+import { doubtTable } from './health.js';
 import { clearPair, showPair } from './pair.js';
 import { Panel, note, section } from './panel.js';
 import { quoted } from './scope.js';
@@ -55,13 +56,12 @@ class Comparison extends Panel {
     /** @type {Diff} */
     const report = await getJson('diff', { a: a.trace, b: b.trace, by }, { signal });
     const files = [a, b].map(({ layout }) => quoted(layout?.path ?? 'FILE')).join(' ');
-    const doubts = [...new Set([...report.doubts_a, ...report.doubts_b])];
     return [
       h('p', {}, `A is ${a.layout?.name}, B is ${b.layout?.name}. Times ${unitWords(report)}.`),
-      doubts.length > 0 ? note(doubts.join('. ')) : null,
       h('div', { class: 'columns' }, times(report), runs(report), idle(report), copies(report), memory(report)),
       kernels(report),
       steps(a, b),
+      h('div', { class: 'columns' }, doubts('A', report.doubts_a), doubts('B', report.doubts_b)),
       h('div', { class: 'panel-foot' }, commandLine(`tracesmith diff ${files}${by === 'short' ? ' --by short' : ''}`)),
     ];
   }
@@ -104,7 +104,7 @@ function runs({ runs: rows }) {
   return section(
     'Runs',
     plain('What differs between the runs', rows, [
-      { key: 'what', title: '', value: (row) => row.what },
+      { key: 'what', title: 'What', value: (row) => row.what },
       { key: 'a', title: 'A', value: (row) => value(row.a), hint: (row) => row.a },
       { key: 'b', title: 'B', value: (row) => value(row.b), hint: (row) => row.b },
     ]),
@@ -235,7 +235,19 @@ function steps(a, b) {
   );
 }
 
-/** Shows a step of both, with the beginnings at the same place. @param {number} step @param {Layer} a @param {Layer} b */
+/**
+ * What makes the numbers of a trace doubtful.
+ * @param {string} label @param {Diff['doubts_a']} found
+ */
+function doubts(label, found) {
+  if (!Object.values(found).some((value) => Number(value) > 0)) return null;
+  return section(`Doubts about ${label}`, doubtTable(found, `Doubts about ${label}`));
+}
+
+/**
+ * Shows a step of both, with the beginnings at the same place.
+ * @param {number} step @param {Layer} a @param {Layer} b
+ */
 function goToStep(step, a, b) {
   const { compare } = store.get();
   const isCommon = a.steps[step] && b.steps[step];

@@ -48,6 +48,6 @@ export interface Diff {
   by: 'name' | 'short';
   kernels: KernelDiff[];
   is_over: boolean | null;
-  doubts_a: string[];
-  doubts_b: string[];
+  doubts_a: Record<string, number | boolean>;
+  doubts_b: Record<string, number | boolean>;
 }

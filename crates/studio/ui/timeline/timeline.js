@@ -149,6 +149,11 @@ export class Timeline extends HTMLElement {
     return this.#request === 0 && !this.view.isMoving && this.sources.isIdle && !this.#hasHoles;
   }
 
+  /** The outlined time ranges. */
+  get spans() {
+    return this.#spans;
+  }
+
   get ratio() {
     return this.#ratio;
   }
