@@ -17,8 +17,8 @@ use tracesmith_format::tables::{ApiCall, ApiShape, Caller, Kernel, KernelShape, 
 use tracesmith_format::{ClockId, ProcessId, StreamId, ThreadId, Timestamp, Writer, WriterOptions};
 
 use crate::support::reader::{Browser, answer, node_package};
-use crate::support::{root, tracesmith};
 use crate::support::studio::studio;
+use crate::support::{root, tracesmith};
 
 const TRAIN: &str = "fixtures/train-h200.sbt";
 const DEMO: &str = "fixtures/demo-h200.sbt";
@@ -289,6 +289,8 @@ fn two_traces_are_aligned_by_steps_on_one_timeline() {
     assert!(number(steps, "/checked") >= 20.0, "{steps:#}");
     assert_eq!(number(steps, "/wrong"), 0.0, "{steps:#}");
     assert!(number(steps, "/offsets") >= 3.0, "{steps:#}");
+    assert!(number(&report, "/requests/count") > 0.0, "{}", report["requests"]);
+    assert_eq!(report["requests"]["repeated"], 0);
     let colors = &report["colors"];
     assert!(number(colors, "/checked") >= 5.0, "{colors:#}");
     assert_eq!(number(colors, "/wrong"), 0.0, "{colors:#}");
@@ -332,10 +334,7 @@ fn two_traces_are_aligned_by_steps_on_one_timeline() {
     }
     is_empty(&report, "/file/axe");
     assert!(number(&report, "/file/files") >= 1.0 && report["file"]["closed"] == true);
-    assert_eq!(
-        report["swapped"],
-        json!({"offset": 0, "window": true, "back": 0})
-    );
+    assert_eq!(report["swapped"], json!({"offset": 0, "window": true, "back": 0}));
     assert_eq!(report["ended"], json!({"rows": true, "same": true}));
     for list in ["/console", "/foreign"] {
         is_empty(&report, list);

@@ -60,7 +60,7 @@ async function layerDetails(layer, area, shown, signal) {
   );
   const what = area.rows.length > 0 ? 'Selected rows' : 'GPU work';
   return [
-    section(title(`${what}: ${duration(totals.busy_ns)} in ${counted(totals.shapes.length, 'name')}`), table(totals)),
+    section(title(`${what}: ${duration(totals.busy_ns)} in ${counted(totals.shapes.length, 'name')}`), table(totals, layer)),
     section(title('Flame graph'), flame(layer.trace, span)),
     section(
       title('The same on the command line'),
@@ -70,17 +70,14 @@ async function layerDetails(layer, area, shown, signal) {
   ];
 }
 
-/** @param {AreaTotals} totals */
-function table({ shapes, busy_ns }) {
+/** @param {AreaTotals} totals @param {Layer} layer */
+function table({ shapes, busy_ns }, layer) {
   return dataTable({
     caption: 'Names in the selection',
     rows: shapes,
     sort: { key: 'busy_ns', descending: true },
     empty: 'Nothing runs here.',
-    open: (row) =>
-      /** @type {HTMLElement & {setHighlight?: (choice: {shape: number}) => void}} */ (
-        document.querySelector('ts-timeline')
-      )?.setHighlight?.({ shape: row.shape }),
+    open: (row) => highlight(layer, row.shape),
     columns: [
       {
         key: 'busy_ns',
@@ -115,6 +112,17 @@ function table({ shapes, busy_ns }) {
       },
     ],
   });
+}
+
+/**
+ * Draws a shape of a layer strongly, and the one of that name in the open trace.
+ * @param {Layer} layer @param {number} shape
+ */
+function highlight({ key, shapes }, shape) {
+  /** @type {import('../timeline/timeline.js').Timeline | null} */
+  const timeline = document.querySelector('ts-timeline');
+  const own = key === 'a' ? shape : store.get().shapes.find(shapes.name(shape));
+  timeline?.setHighlight(key === 'a' ? { shape } : { shape: own, also: { [key]: shape } });
 }
 
 /** @param {number} trace @param {import('../core/store.js').Span} span */

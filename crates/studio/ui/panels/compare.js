@@ -58,8 +58,9 @@ class Comparison extends Panel {
     const files = [a, b].map(({ layout }) => quoted(layout?.path ?? 'FILE')).join(' ');
     return [
       h('p', {}, `A is ${a.layout?.name}, B is ${b.layout?.name}. Times ${unitWords(report)}.`),
-      h('div', { class: 'columns' }, times(report), runs(report), idle(report), copies(report), memory(report)),
+      h('div', { class: 'columns' }, times(report), runs(report)),
       kernels(report),
+      h('div', { class: 'columns' }, idle(report), copies(report), memory(report)),
       steps(a, b),
       h('div', { class: 'columns' }, doubts('A', report.doubts_a), doubts('B', report.doubts_b)),
       h('div', { class: 'panel-foot' }, commandLine(`tracesmith diff ${files}${by === 'short' ? ' --by short' : ''}`)),

@@ -18,7 +18,9 @@ await run(async (browser) => {
   const alone = await hash(page);
   report.begun = await begin(page);
   report.rows = await rows(page);
+  const before = seen.requests.length;
   report.steps = await steps(page);
+  report.requests = requests(seen.requests.slice(before));
   report.colors = await colors(page);
   report.selected = await selected(page);
   report.restored = await restored(page);
@@ -34,8 +36,6 @@ await run(async (browser) => {
   report.file = await otherFile(page, axePath);
   report.swapped = await swapped(page);
   report.ended = await ended(page, alone);
-  const asked = seen.requests.map((request) => request.url()).filter((url) => /\/(tiles|slices)\?/.test(url));
-  report.requests = asked.length;
   report.console = seen.console;
   report.foreign = seen.foreign;
   return report;
@@ -127,6 +127,12 @@ async function steps(page) {
     }
   }
   return { ...result, offsets: result.offsets.size };
+}
+
+/** Tiles and slices of both traces, and how many were asked for again. */
+function requests(all) {
+  const urls = all.map((request) => request.url()).filter((url) => /\/(tiles|slices)\?/.test(url));
+  return { count: urls.length, repeated: urls.length - new Set(urls).size };
 }
 
 /** Slices of the second trace have their colour where its own time and the offset put them. */

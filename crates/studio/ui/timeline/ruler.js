@@ -15,7 +15,7 @@ const HEAD_HEIGHT = 26;
 const STRIP_HEIGHT = 18;
 const DRAG_PIXELS = 4;
 const STEP_LABEL_PIXELS = 26;
-const LABEL_WIDTH = 20;
+const LABEL_PADDING = 5;
 
 /** The layers whose steps the ruler shows: the open trace, and others that have steps. */
 function shownLayers() {
@@ -74,7 +74,10 @@ export class Ruler {
       context.fillStyle = inks.css('soft');
       context.fillText(moment(time, step), x + 5, 13);
     }
-    layers.forEach((layer, line) => this.#drawSteps(layer, line, layers.length > 1, inks));
+    // Several layers have their labels at the left.
+    const widest = Math.max(...layers.map(({ label }) => this.#labels.width(label)));
+    const room = layers.length > 1 ? widest + 2 * LABEL_PADDING : 0;
+    layers.forEach((layer, line) => this.#drawSteps(layer, line, room, inks));
     if (area) {
       const [left, right] = [view.x(area.from) / ratio, view.x(area.to) / ratio];
       context.fillStyle = inks.css('accent', 0.2);
@@ -95,16 +98,15 @@ export class Ruler {
   }
 
   /**
-   * The steps of a layer, with its label if there are several layers.
-   * @param {Layer} layer @param {number} line @param {boolean} isLabeled @param {InkTable} inks
+   * The steps of a layer, with its label at the left.
+   * @param {Layer} layer @param {number} line @param {number} first room for the label @param {InkTable} inks
    */
-  #drawSteps({ steps, stepNames, offset, label }, line, isLabeled, inks) {
+  #drawSteps({ steps, stepNames, offset, label }, line, first, inks) {
     const context = this.#context;
     const view = this.#view.shifted(offset);
     const width = this.#canvas.width / this.#ratio;
     const top = HEAD_HEIGHT + line * STRIP_HEIGHT;
     const middle = top + (STRIP_HEIGHT - 3) / 2 + 0.5;
-    const first = isLabeled ? LABEL_WIDTH : 0;
     steps.forEach(({ from, to }, number) => {
       if (to < view.from || from > view.to) return;
       const left = Math.max(-1, Math.round(view.x(from)) / this.#ratio);
@@ -117,11 +119,11 @@ export class Ruler {
       context.fillStyle = inks.css('ink');
       context.fillText(text, Math.max(left, first) + 5, middle);
     });
-    if (!isLabeled) return;
+    if (first === 0) return;
     context.fillStyle = inks.css('surface');
-    context.fillRect(0, top, LABEL_WIDTH, STRIP_HEIGHT - 3);
+    context.fillRect(0, top, first, STRIP_HEIGHT - 3);
     context.fillStyle = inks.css('ink');
-    context.fillText(this.#labels.fit(label, LABEL_WIDTH - 8), 5, middle);
+    context.fillText(label, LABEL_PADDING, middle);
   }
 
   /** @param {number} left @param {number} right @param {number} nanos @param {InkTable} inks */
