@@ -49,6 +49,12 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 
 /// What answers requests.
 trait Session {
+    /// Goes to a position.
+    fn go(&mut self, place: usize) -> Result<(), Failure>;
+
+    /// Where it stands.
+    fn position(&self) -> Value;
+
     fn answer(&mut self, request: Request) -> Result<Value, Failure>;
 }
 
@@ -65,9 +71,10 @@ pub(super) fn run(replay: &mut Replay<'_>, args: &ReplayArgs) -> anyhow::Result<
     debugger.go(0)?;
     lines.end();
     let mut ready = ready(debugger.recording(), None);
-    ready["position"] = online::position(&debugger);
+    let mut session = online::Online::new(debugger);
+    ready["position"] = session.position();
     lines.write(&ready)?;
-    serve(&mut online::Online::new(debugger), &lines)
+    serve(&mut session, &lines)
 }
 
 /// A session that runs nothing.
@@ -78,10 +85,11 @@ pub(super) fn run_offline(args: &ReplayArgs, why: &str) -> anyhow::Result<Exit> 
     let lines = Lines::alone();
     let recorded = Recorded::new(&mut recording);
     let mut ready = ready(recorded.recording(), Some(why));
-    ready["position"] = offline::position(&recorded, why);
     ready["obstacles"] = obstacles.iter().map(ToString::to_string).collect();
+    let mut session = offline::Offline::new(recorded, why);
+    ready["position"] = session.position();
     lines.write(&ready)?;
-    serve(&mut offline::Offline::new(recorded, why), &lines)
+    serve(&mut session, &lines)
 }
 
 /// The first line.
@@ -110,20 +118,24 @@ fn serve(session: &mut impl Session, lines: &Lines) -> anyhow::Result<Exit> {
         };
         let Sent { id, request } = request::parse(&line);
         let answered = match request {
-            Ok(Request::Quit {}) => {
+            Ok((_, Request::Quit {})) => {
                 lines.write(&json!({ "id": id, "ok": {} }))?;
                 return Ok(Exit::Done);
             }
-            Ok(request) => {
+            Ok((place, request)) => {
                 lines.begin(id.clone());
-                let answered = session.answer(request);
+                let gone = place.map_or(Ok(()), |place| session.go(place));
+                let answered = gone.and_then(|()| session.answer(request));
                 lines.end();
                 answered
             }
             Err(error) => Err(error.into()),
         };
         match answered {
-            Ok(answer) => lines.write(&json!({ "id": id, "ok": answer }))?,
+            Ok(mut answer) => {
+                answer["position"] = session.position();
+                lines.write(&json!({ "id": id, "ok": answer }))?;
+            }
             Err(failure) => {
                 let is_fault = failure.error.downcast_ref::<Error>().is_some_and(Error::is_fault);
                 let mut told = failed(&id, &failure);

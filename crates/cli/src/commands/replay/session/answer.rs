@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use anyhow::Context;
 use serde_json::{Value, json};
 use tracesmith_replay::debug::{
     BufferDiff, CallBuffer, Diff, Extent, Grid, Memory, Number, Role, Shape, Stats, grid, stats,
@@ -10,10 +11,13 @@ use tracesmith_replay::{Command, Recording};
 
 use super::super::names::readable;
 use super::super::plan::what;
-use super::request::{Address, At, Type};
+use super::request::{Address, At, Rows, Type};
 
 /// Bytes of one read.
 const MOST_READ: u64 = 1 << 20;
+
+/// Rows of one read. Each is a copy of its own.
+const MOST_ROWS: u64 = 4096;
 
 /// Intervals of a histogram.
 const BINS: usize = 32;
@@ -91,14 +95,36 @@ pub(super) fn extent(extent: &Extent) -> Value {
     })
 }
 
-/// The bytes of a range.
-pub(super) fn read(memory: &mut impl Memory, range: &Range<u64>, at: At) -> anyhow::Result<Value> {
-    let bytes = range.end - range.start;
+/// The range from the first row to the end of the last one.
+pub(super) fn whole_range(bytes: u64, rows: Rows) -> anyhow::Result<u64> {
     anyhow::ensure!(
-        bytes <= MOST_READ,
-        "{bytes} bytes are too many: read at most {MOST_READ} at once"
+        bytes > 0 && (1..=MOST_ROWS).contains(&rows.rows) && (rows.rows == 1 || rows.pitch >= bytes),
+        "`bytes` must be at least 1, `rows` from 1 to {MOST_ROWS}, and `pitch` at least `bytes`"
     );
-    let content = memory.contents(at.0, range.clone())?;
+    let read = bytes.checked_mul(rows.rows);
+    anyhow::ensure!(
+        read.is_some_and(|read| read <= MOST_READ),
+        "{} × {bytes} bytes are too many: read at most {MOST_READ} at once",
+        rows.rows
+    );
+    let before = rows.pitch.checked_mul(rows.rows - 1);
+    let whole = before.and_then(|before| before.checked_add(bytes));
+    whole.context("`pitch` is too large")
+}
+
+/// The bytes of a range, or of equally distant parts of it.
+pub(super) fn read(
+    memory: &mut impl Memory,
+    range: &Range<u64>,
+    at: At,
+    bytes: u64,
+    rows: Rows,
+) -> anyhow::Result<Value> {
+    let mut content = Vec::new();
+    for row in 0..rows.rows {
+        let start = range.start + row * rows.pitch;
+        content.extend(memory.contents(at.0, start..start + bytes)?);
+    }
     let mut text = String::with_capacity(2 * content.len());
     for byte in &content {
         for digit in [byte >> 4, byte & 15] {

@@ -15,12 +15,6 @@ pub(super) struct Offline<'r> {
     why: String,
 }
 
-pub(super) fn position(recorded: &Recorded<'_>, why: &str) -> Value {
-    let mut position = answer::position(recorded.recording(), recorded.place());
-    position["offline"] = why.into();
-    position
-}
-
 impl<'r> Offline<'r> {
     pub(super) fn new(recorded: Recorded<'r>, why: &str) -> Self {
         Self {
@@ -29,9 +23,9 @@ impl<'r> Offline<'r> {
         }
     }
 
-    fn go(&mut self, place: usize) -> Value {
+    fn moved(&mut self, place: usize) -> Value {
         self.recorded.go(place);
-        json!({ "position": position(&self.recorded, &self.why) })
+        json!({})
     }
 
     /// Adds to an error where the contents of a range can be read.
@@ -67,6 +61,17 @@ impl<'r> Offline<'r> {
 }
 
 impl Session for Offline<'_> {
+    fn go(&mut self, place: usize) -> Result<(), Failure> {
+        self.recorded.go(place);
+        Ok(())
+    }
+
+    fn position(&self) -> Value {
+        let mut position = answer::position(self.recorded.recording(), self.recorded.place());
+        position["offline"] = self.why.as_str().into();
+        position
+    }
+
     fn answer(&mut self, request: Request) -> Result<Value, Failure> {
         let (place, calls) = (self.recorded.place(), self.recorded.recording().commands.len());
         let recording = self.recorded.recording();
@@ -74,21 +79,27 @@ impl Session for Offline<'_> {
         let now = At(tracesmith_replay::debug::Moment::Now);
         match request {
             Request::Calls { from, limit } => Ok(answer::calls(recording, from, limit)),
-            Request::Position {} => Ok(self.go(place)),
+            Request::Position {} => Ok(self.moved(place)),
             Request::Go { before, after, to } => {
                 let target = answer::target(recording, before, after, to)?;
-                Ok(self.go(target))
+                Ok(self.moved(target))
             }
-            Request::Next { count } => Ok(self.go(place.saturating_add(count.unwrap_or(1)).min(calls))),
-            Request::Back { count } => Ok(self.go(place.saturating_sub(count.unwrap_or(1)))),
+            Request::Next { count } => Ok(self.moved(place.saturating_add(count.unwrap_or(1)).min(calls))),
+            Request::Back { count } => Ok(self.moved(place.saturating_sub(count.unwrap_or(1)))),
             Request::Buffers { call: None } => Ok(answer::buffers(&recording.buffers_at(place))),
             Request::Buffers { call: Some(number) } => {
                 let place = answer::place_of(recording, number)?;
                 Ok(answer::call_buffers(number, &recording.call_buffers(place), None))
             }
-            Request::Read { address, bytes, at } => {
-                let range = range(address, Some(bytes))?;
-                self.looked(range, |memory, range| answer::read(memory, range, at.unwrap_or(now)))
+            Request::Read {
+                address,
+                bytes,
+                at,
+                rows,
+            } => {
+                let range = range(address, Some(answer::whole_range(bytes, rows)?))?;
+                let at = at.unwrap_or(now);
+                self.looked(range, |memory, range| answer::read(memory, range, at, bytes, rows))
             }
             Request::Stats {
                 address,

@@ -33,15 +33,6 @@ struct Wanted<'w> {
     symbol: Option<String>,
 }
 
-pub(super) fn position(debugger: &Debugger<'_, '_>) -> Value {
-    let recording = debugger.recording();
-    let mut position = answer::position(recording, debugger.place());
-    let before = debugger.before_place().and_then(|place| recording.commands.get(place));
-    position["before"] = before.map(|command| command.number).into();
-    position["snapshots"] = debugger.replay().snapshot_count().into();
-    position
-}
-
 impl<'s, 'r> Online<'s, 'r> {
     pub(super) fn new(debugger: Debugger<'s, 'r>) -> Self {
         Self {
@@ -50,15 +41,9 @@ impl<'s, 'r> Online<'s, 'r> {
         }
     }
 
-    fn position(&self) -> Value {
-        let mut position = position(&self.debugger);
-        position["replaced"] = self.replaced.clone();
-        position
-    }
-
-    fn go(&mut self, place: usize) -> Result<Value, Failure> {
+    fn moved(&mut self, place: usize) -> Result<Value, Failure> {
         self.debugger.go(place)?;
-        Ok(json!({ "position": self.position() }))
+        Ok(json!({}))
     }
 
     fn buffers(&self, call: Option<u64>) -> Result<Value, Failure> {
@@ -85,7 +70,7 @@ impl<'s, 'r> Online<'s, 'r> {
         let number = recording.commands.get(place).map(|command| command.number);
         let found = self.debugger.changes(place, how.number(), how.limits())?;
         Ok(json!({
-            "call": number, "buffers": answer::buffer_diffs(&found), "position": self.position(),
+            "call": number, "buffers": answer::buffer_diffs(&found),
         }))
     }
 
@@ -93,7 +78,7 @@ impl<'s, 'r> Online<'s, 'r> {
         let found = self.debugger.compare_end(how.number(), how.limits())?;
         Ok(json!({
             "same": found.different.is_empty(), "buffer_count": found.buffers, "bytes": found.bytes,
-            "buffers": answer::buffer_diffs(&found.different), "position": self.position(),
+            "buffers": answer::buffer_diffs(&found.different),
         }))
     }
 
@@ -105,9 +90,7 @@ impl<'s, 'r> Online<'s, 'r> {
         let found = self.debugger.check(runs.clamp(2, MOST_RUNS));
         // Also after an error, memory is brought back to the position.
         let found = found.and_then(|found| self.debugger.go(place).map(|()| found))?;
-        let mut value = answer::with_address_texts(answers::check_value(&found));
-        value["position"] = self.position();
-        Ok(value)
+        Ok(answer::with_address_texts(answers::check_value(&found)))
     }
 
     fn replace(
@@ -140,7 +123,7 @@ impl<'s, 'r> Online<'s, 'r> {
         self.debugger.go(place)?;
         let launches = compared.iter().map(answers::comparison_value);
         let launches: Vec<Value> = launches.map(answer::with_address_texts).collect();
-        Ok(json!({ "launches": launches, "position": self.position() }))
+        Ok(json!({ "launches": launches }))
     }
 
     fn replacement(&self, wanted: &Wanted<'_>) -> anyhow::Result<Replacement> {
@@ -174,7 +157,7 @@ impl<'s, 'r> Online<'s, 'r> {
     fn restore(&mut self) -> Result<Value, Failure> {
         self.replaced = Value::Null;
         self.debugger.restore_kernels();
-        self.go(self.debugger.place())
+        self.moved(self.debugger.place())
     }
 
     fn range(&self, address: Address, bytes: Option<u64>) -> anyhow::Result<std::ops::Range<u64>> {
@@ -183,22 +166,43 @@ impl<'s, 'r> Online<'s, 'r> {
 }
 
 impl Session for Online<'_, '_> {
+    fn go(&mut self, place: usize) -> Result<(), Failure> {
+        self.debugger.go(place)?;
+        Ok(())
+    }
+
+    fn position(&self) -> Value {
+        let recording = self.debugger.recording();
+        let mut position = answer::position(recording, self.debugger.place());
+        let before = self.debugger.before_place().and_then(|place| recording.commands.get(place));
+        position["before"] = before.map(|command| command.number).into();
+        position["snapshots"] = self.debugger.replay().snapshot_count().into();
+        position["replaced"] = self.replaced.clone();
+        position
+    }
+
     fn answer(&mut self, request: Request) -> Result<Value, Failure> {
         let place = self.debugger.place();
         let now = At(Moment::Now);
         match request {
             Request::Calls { from, limit } => Ok(answer::calls(self.debugger.recording(), from, limit)),
-            Request::Position {} => Ok(json!({ "position": self.position() })),
+            Request::Position {} => Ok(json!({})),
             Request::Go { before, after, to } => {
                 let target = answer::target(self.debugger.recording(), before, after, to)?;
-                self.go(target)
+                self.moved(target)
             }
-            Request::Next { count } => self.go(place.saturating_add(count.unwrap_or(1))),
-            Request::Back { count } => self.go(place.saturating_sub(count.unwrap_or(1))),
+            Request::Next { count } => self.moved(place.saturating_add(count.unwrap_or(1))),
+            Request::Back { count } => self.moved(place.saturating_sub(count.unwrap_or(1))),
             Request::Buffers { call } => self.buffers(call),
-            Request::Read { address, bytes, at } => {
-                let range = self.range(address, Some(bytes))?;
-                Ok(answer::read(&mut self.debugger, &range, at.unwrap_or(now))?)
+            Request::Read {
+                address,
+                bytes,
+                at,
+                rows,
+            } => {
+                let range = self.range(address, Some(answer::whole_range(bytes, rows)?))?;
+                let at = at.unwrap_or(now);
+                Ok(answer::read(&mut self.debugger, &range, at, bytes, rows)?)
             }
             Request::Stats {
                 address,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use anyhow::Context;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -21,7 +22,8 @@ const MOST_LISTED: usize = 4096;
 pub(super) struct Sent {
     /// Null if the line has none.
     pub(super) id: Value,
-    pub(super) request: anyhow::Result<Request>,
+    /// The position to go to first, if the line has one, and the rest of the request.
+    pub(super) request: anyhow::Result<(Option<usize>, Request)>,
 }
 
 /// What can be requested.
@@ -52,6 +54,8 @@ pub(super) enum Request {
         address: Address,
         bytes: u64,
         at: Option<At>,
+        #[serde(flatten)]
+        rows: Rows,
     },
     Stats {
         address: Address,
@@ -111,6 +115,20 @@ pub(super) enum Request {
 pub(super) enum Edge {
     Begin,
     End,
+}
+
+/// Several ranges of the same size, such as a part of each row of a matrix.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Rows {
+    #[serde(default = "one")]
+    pub(super) rows: u64,
+    /// The distance of two rows in bytes.
+    #[serde(default)]
+    pub(super) pitch: u64,
+}
+
+fn one() -> u64 {
+    1
 }
 
 /// How differences are listed.
@@ -230,11 +248,17 @@ pub(super) fn parse(line: &[u8]) -> Sent {
         }
     };
     let id = fields.remove("id").unwrap_or_default();
-    let request = match fields.contains_key("do") {
-        true => serde_json::from_value(Value::Object(fields)).map_err(|error| anyhow::anyhow!("{error}")),
-        false => Err(anyhow::anyhow!("the request has no field \"do\"")),
-    };
-    Sent { id, request }
+    Sent {
+        id,
+        request: request(fields),
+    }
+}
+
+fn request(mut fields: Map<String, Value>) -> anyhow::Result<(Option<usize>, Request)> {
+    anyhow::ensure!(fields.contains_key("do"), "the request has no field \"do\"");
+    let place = fields.remove("place").unwrap_or_default();
+    let place = serde_json::from_value(place).context("`place`")?;
+    Ok((place, serde_json::from_value(Value::Object(fields))?))
 }
 
 #[cfg(test)]
@@ -243,7 +267,7 @@ mod tests {
 
     fn error(line: &str) -> (Value, String) {
         let Sent { id, request } = parse(line.as_bytes());
-        (id, request.unwrap_err().to_string())
+        (id, format!("{:#}", request.unwrap_err()))
     }
 
     #[test]
@@ -259,6 +283,7 @@ mod tests {
             (r#"{"id":1,"do":"read","address":"x","bytes":4}"#, 1.into(), "an address such as"),
             (r#"{"id":1,"do":"stats","address":1,"type":"f8"}"#, 1.into(), "unknown variant `f8`"),
             (r#"{"id":1,"do":"diff","address":1,"from":"now","to":"then"}"#, 1.into(), "`then`"),
+            (r#"{"id":1,"do":"position","place":-1}"#, 1.into(), "`place`: invalid value"),
             (r#"{"id":1,"do":"compare","typ":"f32"}"#, 1.into(), "unknown field `typ`"),
         ] {
             let (found, text) = error(line);
@@ -271,7 +296,7 @@ mod tests {
     fn addresses_are_numbers_or_texts() {
         for (text, expected) in [("16", 16), ("\"0x10\"", 16), ("\"16\"", 16)] {
             let line = format!("{{\"do\":\"read\",\"address\":{text},\"bytes\":4}}");
-            let Ok(Request::Read { address, .. }) = parse(line.as_bytes()).request else {
+            let Ok((None, Request::Read { address, .. })) = parse(line.as_bytes()).request else {
                 panic!("{line}");
             };
             assert_eq!(address.0, expected);
