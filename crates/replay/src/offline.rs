@@ -91,7 +91,11 @@ impl Recording {
         known
     }
 
-    fn known_places_of(&mut self, commands: &[Command], range: &Range<u64>) -> Result<Vec<Range<usize>>, Error> {
+    fn known_places_of(
+        &mut self,
+        commands: &[Command],
+        range: &Range<u64>,
+    ) -> Result<Vec<Range<usize>>, Error> {
         let count = commands.len();
         let may_write = |command: &Command| can_write(command, range);
         let last = match self.is_of_the_host(range) {
@@ -99,7 +103,9 @@ impl Recording {
             false => commands.iter().rposition(may_write).map_or(0, |place| place + 1),
         };
         let has_end = self.recorded(WindowEdge::End, range)?.is_some();
-        let opaque = commands.iter().position(|command| is_opaque(command) && may_write(command));
+        let opaque = commands
+            .iter()
+            .position(|command| is_opaque(command) && may_write(command));
         // Once contents are unknown, they stay unknown: look for the first such position.
         let (mut known, mut unknown) = (0, opaque.map_or(count + 1, |place| place + 1));
         if self.is_of_the_host(range) {

@@ -117,11 +117,7 @@ impl Debugger<'_, '_> {
                 changed.push((buffer, vec![range]));
             }
         }
-        self.before = Some(Before {
-            place,
-            left,
-            changed,
-        });
+        self.before = Some(Before { place, left, changed });
         Ok(())
     }
 

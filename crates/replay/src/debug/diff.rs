@@ -157,7 +157,10 @@ mod tests {
         diff.add(0, &[0; 8], &[0, 0, 0, 1, 0, 0, 1, 1]);
         diff.add(8, &[0; 8], &[1, 0, 0, 0, 0, 0, 0, 7]);
         diff.skip(8);
-        assert_eq!((diff.bytes, diff.different_bytes, diff.different_elements), (24, 5, 4));
+        assert_eq!(
+            (diff.bytes, diff.different_bytes, diff.different_elements),
+            (24, 5, 4)
+        );
         // 2..4, 6..10, and one more that is only counted.
         assert_eq!((diff.ranges.clone(), diff.range_count), (vec![2..4, 6..10], 3));
         assert_eq!(diff.first.len(), 2);

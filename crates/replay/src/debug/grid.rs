@@ -73,3 +73,36 @@ pub fn grid(
         not_finite: others,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::debug::memory::tests::Bytes;
+
+    #[test]
+    fn blocks_have_the_means_of_their_elements() {
+        let mut memory = Bytes((0..24).collect());
+        let shape = |rows, columns| Shape { rows, columns };
+        let mut of = |own, most| grid(&mut memory, Moment::Now, &(0..24), Number::U8, own, most).unwrap();
+        let whole = of(shape(4, 6), shape(9, 9));
+        assert_eq!((whole.rows, whole.columns, whole.means[7]), (4, 6, Some(7.0)));
+        let blocks = of(shape(4, 6), shape(2, 3));
+        // 0, 1, 6, 7; then 2, 3, 8, 9.
+        assert_eq!(blocks.means[..2], [Some(3.5), Some(5.5)]);
+        assert_eq!((blocks.means.len(), blocks.not_finite), (6, vec![0; 6]));
+        // Elements beyond the matrix do not count.
+        assert_eq!(of(shape(1, 2), shape(1, 1)).means, [Some(0.5)]);
+    }
+
+    #[test]
+    fn elements_that_are_not_finite_are_counted() {
+        let numbers = [f32::NAN, 1.0, f32::INFINITY, f32::NAN];
+        let mut memory = Bytes(numbers.iter().flat_map(|number| number.to_le_bytes()).collect());
+        let (shape, most) = (Shape { rows: 2, columns: 2 }, Shape { rows: 2, columns: 1 });
+        let found = grid(&mut memory, Moment::Now, &(0..16), Number::F32, shape, most).unwrap();
+        assert_eq!(
+            (found.means, found.not_finite),
+            (vec![Some(1.0), None], vec![1, 2])
+        );
+    }
+}

@@ -68,3 +68,28 @@ pub(super) fn each_chunk(
     }
     Ok(())
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Memory from address 0 on, the same at all moments.
+    pub(in crate::debug) struct Bytes(pub(in crate::debug) Vec<u8>);
+
+    impl Memory for Bytes {
+        fn contents(&mut self, _: Moment, range: Range<u64>) -> Result<Vec<u8>, Error> {
+            Ok(self.0[range.start as usize..range.end as usize].to_vec())
+        }
+    }
+
+    #[test]
+    fn chunks_cover_a_range_without_gaps() {
+        let range = 5..5 + 2 * CHUNK + 3;
+        let all: Vec<Range<u64>> = chunks(&range).collect();
+        assert_eq!(
+            all,
+            [5..5 + CHUNK, 5 + CHUNK..5 + 2 * CHUNK, 5 + 2 * CHUNK..range.end]
+        );
+        assert_eq!(chunks(&(7..7)).count(), 0);
+    }
+}

@@ -112,3 +112,53 @@ pub fn stats(
     stats.bins = counts;
     Ok(stats)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::debug::memory::tests::Bytes;
+
+    fn of(numbers: &[f32], bins: usize) -> Stats {
+        let mut memory = Bytes(numbers.iter().flat_map(|number| number.to_le_bytes()).collect());
+        let range = 0..memory.0.len() as u64;
+        stats(&mut memory, Moment::Now, &range, Number::F32, bins).unwrap()
+    }
+
+    #[test]
+    fn numbers_are_counted_by_kind() {
+        let found = of(
+            &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, -2.0, 6.0],
+            4,
+        );
+        assert_eq!((found.elements, found.finite(), found.zero), (7, 4, 2));
+        assert_eq!(
+            (found.nan, found.positive_infinity, found.negative_infinity),
+            (1, 1, 1)
+        );
+        assert_eq!(
+            (found.min, found.max, found.mean),
+            (Some(-2.0), Some(6.0), Some(1.0))
+        );
+        assert_eq!(found.bins, [1, 2, 0, 1]);
+        assert_eq!(found.limits(0), Some((-2.0, 0.0)));
+        assert_eq!(found.limits(3), Some((4.0, 6.0)));
+    }
+
+    #[test]
+    fn odd_memory_has_statistics_too() {
+        let none = of(&[f32::NAN], 4);
+        assert_eq!((none.min, none.mean, none.bins.len()), (None, None, 0));
+        assert_eq!(of(&[3.0, 3.0], 4).bins, [2, 0, 0, 0]);
+        assert_eq!(of(&[1.0, 2.0], 0).bins, [0; 0]);
+        // The difference of the limits is larger than any number.
+        let mut wide = Bytes(
+            [f64::MIN, 0.0, f64::MAX]
+                .iter()
+                .flat_map(|number| number.to_le_bytes())
+                .collect(),
+        );
+        let wide = stats(&mut wide, Moment::Now, &(0..24), Number::F64, 2).unwrap();
+        assert_eq!(wide.bins, [1, 2]);
+        assert_eq!(wide.limits(1), Some((0.0, f64::MAX)));
+    }
+}

@@ -137,7 +137,12 @@ impl Session {
     }
 
     /// The line that is wanted, or an error if the child ends before.
-    async fn answer(&self, pipes: &mut Pipes, page: &LineSender, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    async fn answer(
+        &self,
+        pipes: &mut Pipes,
+        page: &LineSender,
+        is_wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
         let mut failed = None;
         loop {
             let line = match tokio::time::timeout(self.silence_limit, pipes.lines.recv()).await {

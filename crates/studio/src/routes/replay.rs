@@ -49,7 +49,10 @@ pub(super) async fn replay(
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let subject = Subject::of(&studio, id).await?;
-    let session = studio.replays.get(id).filter(|session| session.stamp == subject.ready.stamp());
+    let session = studio
+        .replays
+        .get(id)
+        .filter(|session| session.stamp == subject.ready.stamp());
     let (state, ready, error) = match session.as_ref().map(|session| session.status()) {
         None => ("none", None, None),
         Some(Status::Starting) => ("starting", None, None),
@@ -85,8 +88,9 @@ pub(super) async fn start(
     let mode = if run { Mode::Run } else { Mode::Look };
     if run && studio.control == Control::Refused {
         return Err(
-            Failure::new(StatusCode::FORBIDDEN, "this server may not run recorded calls")
-                .with_hint("start 'tracesmith studio' with --control to let pages run the device code of a recording"),
+            Failure::new(StatusCode::FORBIDDEN, "this server may not run recorded calls").with_hint(
+                "start 'tracesmith studio' with --control to let pages run the device code of a recording",
+            ),
         );
     }
     let replayer = studio.replays.replayer().ok_or_else(no_replayer)?;
@@ -128,7 +132,10 @@ pub(super) async fn ask(
 ) -> Result<Response, Failure> {
     let subject = Subject::of(&studio, id).await;
     let Some(session) = studio.replays.get(id) else {
-        return Err(Failure::new(StatusCode::CONFLICT, "no replay of this trace was started"));
+        return Err(Failure::new(
+            StatusCode::CONFLICT,
+            "no replay of this trace was started",
+        ));
     };
     match &subject {
         Ok(subject) if subject.ready.stamp() == session.stamp => {}
@@ -144,11 +151,17 @@ pub(super) async fn ask(
     match request.get("do").and_then(Value::as_str) {
         Some("quit") => return Err(Failure::bad("a replay is ended with a request to stop it")),
         Some("replace") => {
-            let file = request.get("file").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let file = request
+                .get("file")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
             let folder = studio.folder.clone();
             let find = move |_: &_| folder.resolve(&file);
             let file = studio.work.run(Length::Quick, find).await?;
-            let file = file.to_str().ok_or_else(|| Failure::bad("the file's name is not UTF-8"))?;
+            let file = file
+                .to_str()
+                .ok_or_else(|| Failure::bad("the file's name is not UTF-8"))?;
             request.insert("file".to_owned(), file.into());
         }
         _ => {}
@@ -175,7 +188,10 @@ pub(super) async fn stop(
 }
 
 fn no_replayer() -> Failure {
-    Failure::new(StatusCode::NOT_IMPLEMENTED, "this server has no program that replays")
+    Failure::new(
+        StatusCode::NOT_IMPLEMENTED,
+        "this server has no program that replays",
+    )
 }
 
 #[derive(Deserialize)]
@@ -192,9 +208,9 @@ pub(super) async fn places(
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let subject = Subject::of(&studio, id).await?;
-    let answer = studio
-        .work
-        .run(Length::Quick, move |_| Payload::json(&places_of(&subject, &launched)));
+    let answer = studio.work.run(Length::Quick, move |_| {
+        Payload::json(&places_of(&subject, &launched))
+    });
     Ok(answer.await?.response(&headers, Keep::No))
 }
 

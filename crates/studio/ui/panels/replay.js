@@ -17,12 +17,7 @@ import { commandLine } from './scoped.js';
 
 /** @typedef {import('../replay/steps.js').ReplaySteps} ReplaySteps */
 
-const STEP_KEYS = /** @type {Record<string, string>} */ ({
-  ArrowLeft: 'back',
-  ArrowRight: 'next',
-  Home: 'first',
-  End: 'last',
-});
+const STEP_KEYS = /** @type {Record<string, string>} */ ({ ',': 'back', '.': 'next' });
 
 class Replay extends Panel {
   /** @type {(keyof import('../core/store.js').State)[]} */
@@ -167,10 +162,10 @@ class Replay extends Panel {
   /** @param {KeyboardEvent} event */
   #key(event) {
     const target = /** @type {HTMLElement} */ (event.target);
-    if (target.matches('input, select, textarea')) return;
-    const step = event.altKey ? STEP_KEYS[event.key] : undefined;
+    if (target.matches('input, select, textarea') || event.altKey || event.ctrlKey || event.metaKey) return;
+    const step = STEP_KEYS[event.key];
     if (step) this.#steps?.step(step);
-    else if (event.key === 'b' && !event.altKey && !event.ctrlKey && !event.metaKey) this.#steps?.turn();
+    else if (event.key === 'b') this.#steps?.turn();
     else return;
     event.preventDefault();
     event.stopPropagation();

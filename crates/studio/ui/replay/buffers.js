@@ -8,11 +8,12 @@ import { ReplayPart } from './part.js';
 
 class ReplayBuffers extends ReplayPart {
   #list = h('div', { class: 'replay-buffer-list', role: 'listbox', tabindex: '0', 'aria-label': 'Buffers of the call' });
+  #what = h('p', { class: 'replay-what' });
   #drawn = '';
 
   build() {
     this.#list.addEventListener('keydown', (event) => this.#key(event));
-    this.append(this.#list);
+    this.append(this.#what, this.#list);
   }
 
   draw() {
@@ -20,6 +21,7 @@ class ReplayBuffers extends ReplayPart {
     const key = JSON.stringify([call?.number, buffers, buffer?.address, [...(changed?.keys() ?? [])]]);
     if (key === this.#drawn) return;
     this.#drawn = key;
+    fill(this.#what, call ? [h('b', {}, `#${call.number} ${call.kind}`), ` ${call.what || call.name} · stream ${call.stream}`] : null);
     const chosen = buffer ? `replay-buffer-${buffer.address}` : '';
     if (chosen) this.#list.setAttribute('aria-activedescendant', chosen);
     else this.#list.removeAttribute('aria-activedescendant');

@@ -15,7 +15,7 @@ const BLOCKS = 128;
 /** Rows and columns of the table. */
 const COARSE = 6;
 const CELL_PX = 2;
-const MOST_PX = 420;
+const MOST_PX = 320;
 
 /** From low to high, darker to lighter (cividis). @type {Rgb[]} */
 const ONE_SIGN = [

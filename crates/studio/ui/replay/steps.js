@@ -4,12 +4,12 @@ import { fill, h } from '../core/dom.js';
 import { bytes, count } from '../core/units.js';
 import { ReplayPart } from './part.js';
 
-/** @type {[name: string, sign: string, title: string, key: string][]} */
+/** @type {[name: string, sign: string, title: string, key: string|null][]} */
 const STEPS = [
-  ['first', '⏮', 'First call', 'Home'],
-  ['back', '◀', 'Previous call', 'ArrowLeft'],
-  ['next', '▶', 'Next call', 'ArrowRight'],
-  ['last', '⏭', 'Last call', 'End'],
+  ['first', '«', 'First call', null],
+  ['back', '‹', 'Previous call', ','],
+  ['next', '›', 'Next call', '.'],
+  ['last', '»', 'Last call', null],
 ];
 
 class ReplaySteps extends ReplayPart {
@@ -23,8 +23,8 @@ class ReplaySteps extends ReplayPart {
         {
           type: 'button',
           'aria-label': title,
-          'aria-keyshortcuts': `Alt+${key}`,
-          title: `${title} (Alt+${key})`,
+          'aria-keyshortcuts': key,
+          title: key ? `${title} ( ${key} )` : title,
           onclick: () => this.step(name),
         },
         sign,

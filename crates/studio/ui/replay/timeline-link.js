@@ -73,5 +73,6 @@ function alike(model, call) {
 
 /** @param {ReplayPlace} place @param {Call} call */
 function isAlike(place, call) {
-  return place.kind === KINDS[call.kind] && (call.kind !== 'launch' || place.name === call.function);
+  const isNamed = place.name === call.name || place.name === call.function;
+  return place.kind === KINDS[call.kind] && (call.kind !== 'launch' || isNamed);
 }

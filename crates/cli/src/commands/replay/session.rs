@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use tracesmith_replay::debug::{Debugger, Recorded};
 use tracesmith_replay::{Error, Plan, Recording, Replay};
 
+use super::origin::is_recorded_elsewhere;
 use crate::args::ReplayArgs;
 use crate::exit::Exit;
 use crate::output::{Output, hint};
-use super::origin::is_recorded_elsewhere;
 use lines::{Lines, Read};
 use request::{Request, Sent};
 

@@ -216,7 +216,9 @@ pub(super) fn diff(diff: &Diff) -> Value {
     let number: Number = diff.number;
     let width = number.bytes() as u64;
     let ranges = diff.ranges.iter();
-    let ranges: Vec<[u64; 2]> = ranges.map(|range| [range.start, range.end - range.start]).collect();
+    let ranges: Vec<[u64; 2]> = ranges
+        .map(|range| [range.start, range.end - range.start])
+        .collect();
     let first: Vec<Value> = diff
         .first
         .iter()
@@ -267,7 +269,10 @@ pub(super) fn range_of(
     bytes: Option<u64>,
 ) -> anyhow::Result<Range<u64>> {
     let Some(buffer) = recording.buffer_at(place, address.0) else {
-        anyhow::bail!("no recorded buffer contains {:#x}; `buffers` lists them", address.0);
+        anyhow::bail!(
+            "no recorded buffer contains {:#x}; `buffers` lists them",
+            address.0
+        );
     };
     let range = match bytes {
         Some(bytes) => address.range(bytes)?,
@@ -287,7 +292,10 @@ pub(super) fn range_of(
 /// The position of a call.
 pub(super) fn place_of(recording: &Recording, number: u64) -> anyhow::Result<usize> {
     let place = recording.places(0..number).end;
-    let found = recording.commands.get(place).filter(|command| command.number == number);
+    let found = recording
+        .commands
+        .get(place)
+        .filter(|command| command.number == number);
     match found {
         Some(_) => Ok(place),
         None => anyhow::bail!(

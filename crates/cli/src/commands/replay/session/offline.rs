@@ -56,7 +56,11 @@ impl<'r> Offline<'r> {
     }
 
     fn refuse(&self, what: &str) -> Failure {
-        anyhow::anyhow!("{what} needs a replay on a GPU, and this session runs nothing: {}", self.why).into()
+        anyhow::anyhow!(
+            "{what} needs a replay on a GPU, and this session runs nothing: {}",
+            self.why
+        )
+        .into()
     }
 }
 
@@ -99,7 +103,9 @@ impl Session for Offline<'_> {
             } => {
                 let range = range(address, Some(answer::whole_range(bytes, rows)?))?;
                 let at = at.unwrap_or(now);
-                self.looked(range, |memory, range| answer::read(memory, range, at, bytes, rows))
+                self.looked(range, |memory, range| {
+                    answer::read(memory, range, at, bytes, rows)
+                })
             }
             Request::Stats {
                 address,

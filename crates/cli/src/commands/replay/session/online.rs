@@ -136,13 +136,16 @@ impl<'s, 'r> Online<'s, 'r> {
         let kernel = match (&wanted.kernel, launch) {
             (Some(kernel), _) => replaced_launch(kernel, None, recording)?,
             (None, Some(place)) => recording.commands[place].function.clone(),
-            (None, None) => anyhow::bail!("name the launch with `call`, or a part of the kernel's name with `kernel`"),
+            (None, None) => {
+                anyhow::bail!("name the launch with `call`, or a part of the kernel's name with `kernel`")
+            }
         };
         let nth = match launch {
             None => None,
             Some(place) => {
                 let nth = recording.launches(&kernel).position(|other| other == place);
-                let nth = nth.with_context(|| format!("that call is no launch of a kernel named {kernel:?}"))?;
+                let nth =
+                    nth.with_context(|| format!("that call is no launch of a kernel named {kernel:?}"))?;
                 Some(nth + 1)
             }
         };
@@ -174,7 +177,10 @@ impl Session for Online<'_, '_> {
     fn position(&self) -> Value {
         let recording = self.debugger.recording();
         let mut position = answer::position(recording, self.debugger.place());
-        let before = self.debugger.before_place().and_then(|place| recording.commands.get(place));
+        let before = self
+            .debugger
+            .before_place()
+            .and_then(|place| recording.commands.get(place));
         position["before"] = before.map(|command| command.number).into();
         position["snapshots"] = self.debugger.replay().snapshot_count().into();
         position["replaced"] = self.replaced.clone();
@@ -227,7 +233,14 @@ impl Session for Online<'_, '_> {
                 let (range, at) = (self.range(address, bytes)?, at.unwrap_or(now));
                 let shape = Shape { rows, columns };
                 let most = [most_rows, most_columns];
-                Ok(answer::picture(&mut self.debugger, &range, at, number, shape, most)?)
+                Ok(answer::picture(
+                    &mut self.debugger,
+                    &range,
+                    at,
+                    number,
+                    shape,
+                    most,
+                )?)
             }
             Request::Changes { call, how } => self.changes(call, &how),
             Request::Diff {

@@ -221,7 +221,9 @@ impl<'de> Deserialize<'de> for Type {
         ];
         let name = String::deserialize(deserializer)?;
         let number = Number::from_name(&name);
-        number.map(Type).ok_or_else(|| de::Error::unknown_variant(&name, NAMES))
+        number
+            .map(Type)
+            .ok_or_else(|| de::Error::unknown_variant(&name, NAMES))
     }
 }
 
@@ -276,15 +278,47 @@ mod tests {
             ("", Value::Null, "not a JSON object"),
             ("[1]", Value::Null, "not a JSON object"),
             ("{\"id\":7}", 7.into(), "no field \"do\""),
-            (r#"{"id":"a","do":"fly"}"#, "a".into(), "unknown variant `fly`, expected one of `calls`"),
-            (r#"{"id":1,"do":"next","steps":2}"#, 1.into(), "unknown field `steps`"),
+            (
+                r#"{"id":"a","do":"fly"}"#,
+                "a".into(),
+                "unknown variant `fly`, expected one of `calls`",
+            ),
+            (
+                r#"{"id":1,"do":"next","steps":2}"#,
+                1.into(),
+                "unknown field `steps`",
+            ),
             (r#"{"id":1,"do":"next","count":-1}"#, 1.into(), "invalid value"),
-            (r#"{"id":1,"do":"read","bytes":4}"#, 1.into(), "missing field `address`"),
-            (r#"{"id":1,"do":"read","address":"x","bytes":4}"#, 1.into(), "an address such as"),
-            (r#"{"id":1,"do":"stats","address":1,"type":"f8"}"#, 1.into(), "unknown variant `f8`"),
-            (r#"{"id":1,"do":"diff","address":1,"from":"now","to":"then"}"#, 1.into(), "`then`"),
-            (r#"{"id":1,"do":"position","place":-1}"#, 1.into(), "`place`: invalid value"),
-            (r#"{"id":1,"do":"compare","typ":"f32"}"#, 1.into(), "unknown field `typ`"),
+            (
+                r#"{"id":1,"do":"read","bytes":4}"#,
+                1.into(),
+                "missing field `address`",
+            ),
+            (
+                r#"{"id":1,"do":"read","address":"x","bytes":4}"#,
+                1.into(),
+                "an address such as",
+            ),
+            (
+                r#"{"id":1,"do":"stats","address":1,"type":"f8"}"#,
+                1.into(),
+                "unknown variant `f8`",
+            ),
+            (
+                r#"{"id":1,"do":"diff","address":1,"from":"now","to":"then"}"#,
+                1.into(),
+                "`then`",
+            ),
+            (
+                r#"{"id":1,"do":"position","place":-1}"#,
+                1.into(),
+                "`place`: invalid value",
+            ),
+            (
+                r#"{"id":1,"do":"compare","typ":"f32"}"#,
+                1.into(),
+                "unknown field `typ`",
+            ),
         ] {
             let (found, text) = error(line);
             assert_eq!(found, id, "{line}");
