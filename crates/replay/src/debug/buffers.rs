@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use rustc_hash::FxHashSet;
 use tracesmith_format::tables::{CommandKind, MemoryKind};
 
 use crate::copies::planes;
@@ -90,16 +91,17 @@ impl Recording {
 
     fn live(&self, place: usize) -> BTreeMap<u64, Extent> {
         let mut live: BTreeMap<u64, Extent> = BTreeMap::new();
-        let allocates = |address: u64| {
-            let mut commands = self.commands.iter();
-            commands.any(|command| command.kind == CommandKind::ALLOCATE && command.destination == address)
-        };
+        let allocations = self.commands.iter();
+        let allocated: FxHashSet<u64> = allocations
+            .filter(|command| command.kind == CommandKind::ALLOCATE)
+            .map(|command| command.destination)
+            .collect();
         for buffer in &self.begin {
             live.insert(buffer.address, Extent::of(buffer));
         }
         for buffer in &self.end {
             // What the window allocates does not exist before.
-            if !live.contains_key(&buffer.address) && !allocates(buffer.address) {
+            if !live.contains_key(&buffer.address) && !allocated.contains(&buffer.address) {
                 live.insert(buffer.address, Extent::of(buffer));
             }
         }

@@ -96,12 +96,15 @@ class Replay extends Panel {
   #state(model) {
     const { status, ready, error, info } = model;
     if (status === 'starting') return h('p', { class: 'faint waiting', role: 'status' }, 'Starting the replay…');
-    if (status === 'ended') return error ? failure(error, () => model.start(false)) : problem(info?.error ?? 'the replay ended');
+    if (status === 'ended')
+      return error ? failure(error, () => model.start(false)) : problem(info?.error ?? 'the replay ended');
     if (!ready) return null;
     const size = `${count(ready.calls)} calls, ${bytes(ready.begin_bytes)} of memory`;
-    if (ready.offline === null)
-      return h('p', {}, h('span', { class: 'replay-badge live' }, 'On the GPU'), ` ${size}`);
-    const reason = info?.mode === 'look' || ready.offline.startsWith('--mode') ? 'Nothing is run.' : `Nothing is run: ${ready.offline}.`;
+    if (ready.offline === null) return h('p', {}, h('span', { class: 'replay-badge live' }, 'On the GPU'), ` ${size}`);
+    const reason =
+      info?.mode === 'look' || ready.offline.startsWith('--mode')
+        ? 'Nothing is run.'
+        : `Nothing is run: ${ready.offline}.`;
     return h(
       'p',
       {},
@@ -133,14 +136,26 @@ class Replay extends Panel {
       { class: 'replay-controls' },
       isLive ? null : run,
       status === 'ended' || isLive
-        ? h('button', { type: 'button', 'data-focus': 'look', onclick: () => model.start(false) }, 'Show recorded contents')
+        ? h(
+            'button',
+            { type: 'button', 'data-focus': 'look', onclick: () => model.start(false) },
+            'Show recorded contents',
+          )
         : null,
       isLive ? h('button', { type: 'button', 'data-focus': 'stop', onclick: () => model.stop() }, 'Stop') : null,
       !isLive && !info.can_run
-        ? h('span', { class: 'faint' }, 'A replay runs the device code of the file. It needs tracesmith studio --control.')
+        ? h(
+            'span',
+            { class: 'faint' },
+            'A replay runs the device code of the file. It needs tracesmith studio --control.',
+          )
         : null,
       !isLive && ready?.is_from_elsewhere
-        ? h('span', { class: 'replay-odd' }, `Recorded on another machine (${ready.recorded_on || 'unknown'}): run it only if you trust the file.`)
+        ? h(
+            'span',
+            { class: 'replay-odd' },
+            `Recorded on another machine (${ready.recorded_on || 'unknown'}): run it only if you trust the file.`,
+          )
         : null,
       obstacles.length > 0 ? h('span', { class: 'replay-odd' }, `Not replayable: ${obstacles[0]}`) : null,
     );

@@ -37,7 +37,13 @@ class ReplayActions extends ReplayPart {
     this.#drawn = key;
     const focused = /** @type {HTMLElement|null} */ (document.activeElement)?.dataset.focus;
     const isOwn = this.#tools.contains(document.activeElement);
-    const button = (/** @type {string} */ name, /** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act, off = false) =>
+    const button = (
+      /** @type {string} */ name,
+      /** @type {string} */ text,
+      /** @type {string} */ title,
+      /** @type {() => void} */ act,
+      off = false,
+    ) =>
       h(
         'button',
         {
@@ -53,14 +59,28 @@ class ReplayActions extends ReplayPart {
     const isKernel = call?.kind === 'launch';
     fill(
       this.#tools,
-      button('compare', 'Compare with the recording', 'Runs to the end, and compares all memory', () => this.#compare()),
-      button('check', 'First call that differs', `Runs all calls ${RUNS} times, and compares each result`, () => this.#check()),
-      button('replace', 'Replace kernel…', 'Launches another kernel with the same inputs', () => this.#open(), !isKernel),
+      button('compare', 'Compare with the recording', 'Runs to the end, and compares all memory', () =>
+        this.#compare(),
+      ),
+      button('check', 'First call that differs', `Runs all calls ${RUNS} times, and compares each result`, () =>
+        this.#check(),
+      ),
+      button(
+        'replace',
+        'Replace kernel…',
+        'Launches another kernel with the same inputs',
+        () => this.#open(),
+        !isKernel,
+      ),
       replaced
         ? button('restore', 'Restore recorded kernel', `${replaced.file} is launched now`, () => this.#restore())
         : null,
       replaced
-        ? h('span', { class: 'replay-odd' }, `${counted(replaced.calls.length, 'launch', 'launches')} replaced: ${replaced.file}`)
+        ? h(
+            'span',
+            { class: 'replay-odd' },
+            `${counted(replaced.calls.length, 'launch', 'launches')} replaced: ${replaced.file}`,
+          )
         : null,
     );
     if (isOwn && focused)
@@ -87,14 +107,22 @@ class ReplayActions extends ReplayPart {
   }
 
   #compare() {
-    this.#run('Comparing with the recording', { do: 'compare', type: this.model.type }, (/** @type {import('./answers.d.ts').EndComparison} */ found) => {
-      const all = `${counted(found.buffer_count, 'buffer')} (${bytes(found.bytes)})`;
-      if (found.same) return [h('p', { 'data-fact': 'compared' }, `Same as recorded: ${all}.`)];
-      return [
-        h('p', { 'data-fact': 'compared' }, `${count(found.buffers.length)} of ${all} differ from the recording at the end.`),
-        found.buffers.map((buffer) => this.#different(buffer)),
-      ];
-    });
+    this.#run(
+      'Comparing with the recording',
+      { do: 'compare', type: this.model.type },
+      (/** @type {import('./answers.d.ts').EndComparison} */ found) => {
+        const all = `${counted(found.buffer_count, 'buffer')} (${bytes(found.bytes)})`;
+        if (found.same) return [h('p', { 'data-fact': 'compared' }, `Same as recorded: ${all}.`)];
+        return [
+          h(
+            'p',
+            { 'data-fact': 'compared' },
+            `${count(found.buffers.length)} of ${all} differ from the recording at the end.`,
+          ),
+          found.buffers.map((buffer) => this.#different(buffer)),
+        ];
+      },
+    );
   }
 
   /** @param {BufferDifference} buffer */
@@ -103,7 +131,12 @@ class ReplayActions extends ReplayPart {
     return h(
       'details',
       {},
-      h('summary', {}, `${buffer.variable || buffer.address}: ${count(buffer.different_elements)} of ${count(buffer.elements)} elements`),
+      h(
+        'summary',
+        {},
+        `${buffer.variable || buffer.address}: ` +
+          `${count(buffer.different_elements)} of ${count(buffer.elements)} elements`,
+      ),
       last ? h('p', {}, 'Last call with it as an argument: ', this.#callButton(last.number)) : null,
       differenceOf(buffer, () => {
         if (last) this.model.select(last.number, 'after');
@@ -113,31 +146,39 @@ class ReplayActions extends ReplayPart {
   }
 
   #check() {
-    this.#run('Running all calls again and again', { do: 'check', runs: RUNS }, (/** @type {import('./answers.d.ts').Check} */ found) => {
-      if (found.verdict === 'repeats') {
-        const words = `No call differs: ${count(found.runs ?? 0)} runs, same memory after each of ${count(found.calls ?? 0)} calls.`;
-        return [h('p', { 'data-fact': 'checked' }, words)];
-      }
-      const { command, name, cause, buffer, difference } = found;
-      const bytesOf = (/** @type {number[]} */ list) => list.map((one) => one.toString(16).padStart(2, '0')).join(' ');
-      return [
-        h(
-          'p',
-          { 'data-fact': 'checked' },
-          'The first call that differs: ',
-          typeof command === 'number' ? this.#callButton(command) : (name ?? ''),
-          ` ${cause ?? ''}.`,
-        ),
-        difference
-          ? h(
-              'p',
-              {},
-              `${count(difference.count)} of ${count(difference.bytes)} bytes of ${buffer ?? ''} differ, first at offset ` +
-                `${count(difference.offset)}: ${bytesOf(difference.expected)} in one run, ${bytesOf(difference.found)} in another.`,
-            )
-          : null,
-      ];
-    });
+    this.#run(
+      'Running all calls again and again',
+      { do: 'check', runs: RUNS },
+      (/** @type {import('./answers.d.ts').Check} */ found) => {
+        if (found.verdict === 'repeats') {
+          const words =
+            `No call differs: ${count(found.runs ?? 0)} runs, ` +
+            `same memory after each of ${count(found.calls ?? 0)} calls.`;
+          return [h('p', { 'data-fact': 'checked' }, words)];
+        }
+        const { command, name, cause, buffer, difference } = found;
+        const bytesOf = (/** @type {number[]} */ list) =>
+          list.map((one) => one.toString(16).padStart(2, '0')).join(' ');
+        return [
+          h(
+            'p',
+            { 'data-fact': 'checked' },
+            'The first call that differs: ',
+            typeof command === 'number' ? this.#callButton(command) : (name ?? ''),
+            ` ${cause ?? ''}.`,
+          ),
+          difference
+            ? h(
+                'p',
+                {},
+                `${count(difference.count)} of ${count(difference.bytes)} bytes of ${buffer ?? ''} differ, ` +
+                  `first at offset ${count(difference.offset)}: ${bytesOf(difference.expected)} in one run, ` +
+                  `${bytesOf(difference.found)} in another.`,
+              )
+            : null,
+        ];
+      },
+    );
   }
 
   /** @param {number} number */
@@ -152,11 +193,20 @@ class ReplayActions extends ReplayPart {
 
   #open() {
     const { call } = this.model;
-    const field = (/** @type {string} */ name, /** @type {string} */ title, /** @type {string} */ hint, required = false) =>
-      h('label', {}, `${title} `, h('input', { name, type: 'text', placeholder: hint, required, size: '24' }));
+    const field = (
+      /** @type {string} */ name,
+      /** @type {string} */ title,
+      /** @type {string} */ hint,
+      required = false,
+    ) => h('label', {}, `${title} `, h('input', { name, type: 'text', placeholder: hint, required, size: '24' }));
     fill(
       this.#form,
-      h('p', {}, `Launch another kernel in place of #${call?.number} ${call?.name ?? ''}. Its parameters must have the same sizes.`),
+      h(
+        'p',
+        {},
+        `Launch another kernel in place of #${call?.number} ${call?.name ?? ''}. ` +
+          'Its parameters must have the same sizes.',
+      ),
       field('file', 'Cubin or PTX below the start folder', 'new.cubin', true),
       field('symbol', 'Kernel in it', 'the same name, or the only one'),
       field('tolerance', 'Tolerance', 'f32=1e-5'),
@@ -172,7 +222,9 @@ class ReplayActions extends ReplayPart {
     const { call } = this.model;
     const data = new FormData(/** @type {HTMLFormElement} */ (this.#form));
     const text = (/** @type {string} */ name) => String(data.get(name) ?? '').trim();
-    const tolerance = text('tolerance').split(/[\s,]+/).filter(Boolean);
+    const tolerance = text('tolerance')
+      .split(/[\s,]+/)
+      .filter(Boolean);
     const which = data.has('all') ? { kernel: call?.function } : { call: call?.number };
     const request = {
       do: 'replace',
@@ -203,7 +255,15 @@ class ReplayActions extends ReplayPart {
           'table',
           { class: 'replay-values replay-launches' },
           h('caption', { class: 'unseen' }, 'Times and results of the replaced launches'),
-          h('thead', {}, h('tr', {}, heads.map((head) => h('th', { scope: 'col' }, head)))),
+          h(
+            'thead',
+            {},
+            h(
+              'tr',
+              {},
+              heads.map((head) => h('th', { scope: 'col' }, head)),
+            ),
+          ),
           h('tbody', {}, rows),
         ),
         h('p', { class: 'faint' }, 'All views show the new kernel until the recorded one is restored.'),
@@ -212,7 +272,9 @@ class ReplayActions extends ReplayPart {
   }
 
   async #restore() {
-    await this.#run('Restoring the kernel', { do: 'restore' }, () => [h('p', {}, 'The recorded kernels are launched again.')]);
+    await this.#run('Restoring the kernel', { do: 'restore' }, () => [
+      h('p', {}, 'The recorded kernels are launched again.'),
+    ]);
     this.model.refresh();
   }
 }

@@ -87,19 +87,7 @@ export interface Buffers {
 
 export type Moment = 'now' | 'before' | 'begin' | 'end';
 
-export type NumberType =
-  | 'u8'
-  | 'i8'
-  | 'u16'
-  | 'i16'
-  | 'u32'
-  | 'i32'
-  | 'u64'
-  | 'i64'
-  | 'f16'
-  | 'bf16'
-  | 'f32'
-  | 'f64';
+export type NumberType = 'u8' | 'i8' | 'u16' | 'i16' | 'u32' | 'i32' | 'u64' | 'i64' | 'f16' | 'bf16' | 'f32' | 'f64';
 
 export interface Contents {
   address: string;

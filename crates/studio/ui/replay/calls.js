@@ -66,9 +66,7 @@ class ReplayCalls extends ReplayPart {
     const shown = Math.ceil(Math.max(this.#list.clientHeight, 200) / ROW_HEIGHT) + 2 * BEYOND;
     if (first === this.#first && this.#body.childElementCount === Math.min(shown, calls.length - first)) return;
     this.#first = first;
-    this.#body.replaceChildren(
-      ...calls.slice(first, first + shown).map((call, i) => this.#row(call, first + i)),
-    );
+    this.#body.replaceChildren(...calls.slice(first, first + shown).map((call, i) => this.#row(call, first + i)));
     const chosen = calls.findIndex((call) => call.number === this.#chosen);
     if (chosen >= first && chosen < first + shown)
       this.#list.setAttribute('aria-activedescendant', `replay-call-${this.#chosen}`);

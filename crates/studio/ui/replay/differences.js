@@ -12,7 +12,7 @@ const ELEMENTS = 64;
 
 /** @param {ReplayModel} model @param {View} view */
 export async function differences(model, view) {
-  const { address, type, at, other } = view;
+  const { address, bytes, type, at, other } = view;
   if (!other) {
     const text = model.isLive
       ? 'Choose what to compare with: the memory before this call, or the recording.'
@@ -23,6 +23,7 @@ export async function differences(model, view) {
   const found = await model.ask('Comparing', {
     do: 'diff',
     address,
+    bytes,
     from: other,
     to: at,
     type,
@@ -38,8 +39,7 @@ export async function differences(model, view) {
  * @param {(index: number) => void} open
  */
 export function differenceOf(found, open) {
-  if (found.different_bytes === 0)
-    return [h('p', { class: 'note' }, `All ${count(found.bytes)} bytes are the same.`)];
+  if (found.different_bytes === 0) return [h('p', { class: 'note' }, `All ${count(found.bytes)} bytes are the same.`)];
   const words =
     `${count(found.different_elements)} of ${count(found.elements)} elements differ ` +
     `(${count(found.different_bytes)} bytes, in ${count(found.range_count)} ranges). ` +
@@ -60,12 +60,7 @@ export function differenceOf(found, open) {
     h(
       'div',
       { class: 'replay-scroll', tabindex: '0', role: 'region', 'aria-label': 'Elements that differ' },
-      h(
-        'table',
-        { class: 'replay-values replay-changes' },
-        h('thead', {}, h('tr', {}, heads)),
-        h('tbody', {}, rows),
-      ),
+      h('table', { class: 'replay-values replay-changes' }, h('thead', {}, h('tr', {}, heads)), h('tbody', {}, rows)),
     ),
     rest > 0 ? h('p', { class: 'faint' }, `and ${count(rest)} more`) : null,
   ];

@@ -58,7 +58,8 @@ export async function heatMap(model, view) {
     most_columns: BLOCKS,
   });
   const odd = picture.not_finite.filter((one) => one > 0).length;
-  const blocks = `${count(picture.rows)} × ${count(picture.columns)} blocks of ${count(rows)} × ${count(columns)} elements`;
+  const blocks =
+    `${count(picture.rows)} × ${count(picture.columns)} blocks ` + `of ${count(rows)} × ${count(columns)} elements`;
   const label =
     `Heat map: ${blocks}; means from ${rounded(picture.min)} to ${rounded(picture.max)}` +
     (odd > 0 ? `; ${count(odd)} blocks have NaN or infinities` : '');
@@ -186,10 +187,12 @@ function blockText(picture, { row, column }) {
     const to = Math.ceil(((i + 1) * size) / blocks) - 1;
     return from === to ? String(from) : `${from}–${to}`;
   };
-  const where = `Row ${span(row, picture.rows, picture.shape[0])}, column ${span(column, picture.columns, picture.shape[1])}`;
+  const [rows, columns] = picture.shape;
+  const where = `Row ${span(row, picture.rows, rows)}, column ${span(column, picture.columns, columns)}`;
   const odd = picture.not_finite[at];
   const mean = picture.means[at];
-  return `${where}: ${mean === null ? 'no finite element' : `mean ${rounded(mean)}`}${odd > 0 ? `, ${count(odd)} not finite` : ''}`;
+  const words = mean === null ? 'no finite element' : `mean ${rounded(mean)}`;
+  return `${where}: ${words}${odd > 0 ? `, ${count(odd)} not finite` : ''}`;
 }
 
 /** The picture as a small table. @param {Picture} picture */
@@ -208,7 +211,11 @@ function coarseTable(picture) {
     return h('td', {}, blocks === 0 ? '–' : rounded(sum / blocks));
   };
   const line = (/** @type {number} */ row) =>
-    h('tr', {}, Array.from({ length: columns }, (_, column) => cell(row, column)));
+    h(
+      'tr',
+      {},
+      Array.from({ length: columns }, (_, column) => cell(row, column)),
+    );
   return h(
     'details',
     {},
@@ -217,7 +224,11 @@ function coarseTable(picture) {
       'table',
       { class: 'replay-values' },
       h('caption', { class: 'unseen' }, 'Means of larger blocks, from the first rows and columns to the last'),
-      h('tbody', {}, Array.from({ length: rows }, (_, row) => line(row))),
+      h(
+        'tbody',
+        {},
+        Array.from({ length: rows }, (_, row) => line(row)),
+      ),
     ),
   );
 }

@@ -5,11 +5,12 @@ import { fill, h } from '../core/dom.js';
 import { store } from '../core/store.js';
 import { bytes as byteText } from '../core/units.js';
 import { choose, chosen } from '../panels/choices.js';
-import { failure } from '../panels/panel.js';
+import { failure, sentence } from '../panels/panel.js';
 import { ReplayError } from './client.js';
 import { differences } from './differences.js';
 import { heatMap } from './heat.js';
 import { TYPES, matrixOf, parseShape, typeOf, widthOf } from './numbers.js';
+import { offsetOf, pointerOf } from './model.js';
 import { ReplayPart } from './part.js';
 import { statistics } from './statistics.js';
 import { hexDump, values } from './values.js';
@@ -31,7 +32,9 @@ import { hexDump, values } from './values.js';
  * @property {(index: number) => void} showElement
  */
 
-/** @type {[name: string, title: string, look: (model: import('./model.js').ReplayModel, view: View) => Promise<Child[]>][]} */
+/** @typedef {(model: import('./model.js').ReplayModel, view: View) => Promise<Child[]>} Look */
+
+/** @type {[name: string, title: string, look: Look][]} */
 const LOOKS = [
   ['values', 'Values', values],
   ['hex', 'Hex', hexDump],
@@ -67,7 +70,7 @@ class ReplayMemory extends ReplayPart {
   draw() {
     const { buffer, place, status, error } = this.model;
     const choices = ['type', 'look', 'shape', 'at', 'with'].map((name) => chosen(`replay-${name}`, ''));
-    const key = JSON.stringify([buffer?.address, place, status, error?.message, choices]);
+    const key = JSON.stringify([buffer && pointerOf(buffer), place, status, error?.message, choices]);
     if (key === this.#drawn) return;
     this.#drawn = key;
     if (!buffer || status !== 'ready') {
@@ -75,7 +78,7 @@ class ReplayMemory extends ReplayPart {
       fill(this.#content, error ? problemOf(error) : null);
       return;
     }
-    const of = `${buffer.address} ${choices[2]} ${choices[0]} ${choices[1]}`;
+    const of = `${pointerOf(buffer)} ${choices[2]} ${choices[0]} ${choices[1]}`;
     if (of !== this.#of) this.#origin = { row: 0, column: 0 };
     this.#of = of;
     this.#tools(buffer);
@@ -102,7 +105,7 @@ class ReplayMemory extends ReplayPart {
     const shape = h('input', {
       type: 'text',
       size: '11',
-      placeholder: shapeText(buffer.bytes, this.model.type),
+      placeholder: shapeText(buffer.bytes - offsetOf(buffer), this.model.type),
       value: chosen('replay-shape', ''),
       'aria-label': 'Shape, such as 64x128',
       title: 'Shape, such as 64x128 or 8, 64, 128',
@@ -125,11 +128,21 @@ class ReplayMemory extends ReplayPart {
     fill(
       this.#head,
       h('div', { class: 'switch', role: 'group', 'aria-label': 'How the buffer is shown' }, looks),
-      this.#choice('Type', 'type', TYPES.map((type) => [type, type]), 'f32'),
+      this.#choice(
+        'Type',
+        'type',
+        TYPES.map((type) => [type, type]),
+        'f32',
+      ),
       shape,
       this.#choice('Memory', 'at', MOMENTS, 'now'),
       this.#choice('Compared with', 'with', others, this.#other() ?? ''),
-      h('span', { class: 'faint' }, `${buffer.variable || buffer.address}, ${byteText(buffer.bytes)}`),
+      h(
+        'span',
+        { class: 'faint' },
+        `${buffer.variable || pointerOf(buffer)}, ` +
+          `${byteText(buffer.bytes - offsetOf(buffer))} to the end of the buffer`,
+      ),
     );
     if (isOwn && hadFocus)
       /** @type {HTMLElement|null} */ (this.#head.querySelector(`[data-focus="${hadFocus}"]`))?.focus();
@@ -177,10 +190,13 @@ class ReplayMemory extends ReplayPart {
     const at = MOMENTS.find(([name]) => name === chosen('replay-at', 'now'))?.[0] ?? 'now';
     const other = this.#other();
     const shape = parseShape(chosen('replay-shape', ''));
+    // A shape says where a tensor ends: buffers of allocators contain many.
+    const size = shape ? shape.reduce((product, one) => product * one, widthOf(type)) : Infinity;
+    const rest = buffer.bytes - offsetOf(buffer);
     /** @type {View} */
     const view = {
-      address: buffer.address,
-      bytes: buffer.bytes,
+      address: pointerOf(buffer),
+      bytes: Math.min(rest, size),
       type,
       shape,
       at,
@@ -191,9 +207,9 @@ class ReplayMemory extends ReplayPart {
         this.#look();
       },
       showElement: (index) => {
-        const { columns } = matrixOf(shape, Math.floor(buffer.bytes / widthOf(type)));
+        const { columns } = matrixOf(shape, Math.floor(rest / widthOf(type)));
         choose({ 'replay-look': '' });
-        this.#of = `${buffer.address} ${chosen('replay-shape', '')} ${chosen('replay-type', '')} `;
+        this.#of = `${pointerOf(buffer)} ${chosen('replay-shape', '')} ${chosen('replay-type', '')} `;
         this.#origin = { row: Math.floor(index / columns), column: index % columns };
         this.draw();
       },
@@ -227,7 +243,10 @@ class ReplayMemory extends ReplayPart {
     const buttons = error.readable.flatMap(([first, last]) => {
       const ends = first === last ? [first] : [first, last];
       return ends.map((place) => {
-        const [call, side] = place === 0 ? [calls[0], /** @type {const} */ ('before')] : [calls[place - 1], /** @type {const} */ ('after')];
+        const [call, side] =
+          place === 0
+            ? [calls[0], /** @type {const} */ ('before')]
+            : [calls[place - 1], /** @type {const} */ ('after')];
         return h(
           'button',
           { type: 'button', onclick: () => call && this.model.select(call.number, side) },
@@ -238,7 +257,7 @@ class ReplayMemory extends ReplayPart {
     return h(
       'div',
       { class: 'note', role: 'status' },
-      h('p', {}, `Not known without a GPU: ${error.message}.`),
+      h('p', {}, sentence(error.message)),
       buttons.length > 0 ? h('p', {}, 'The file has the contents at these calls: ', buttons) : null,
       h('p', {}, 'The recorded start and end of the window can be read at any call (Memory).'),
     );
@@ -257,7 +276,7 @@ function problemOf(error) {
   return h(
     'div',
     { class: 'problem', role: 'alert' },
-    h('p', {}, error.message),
+    h('p', {}, sentence(error.message)),
     hint ? h('p', { class: 'faint' }, `Hint: ${hint}`) : null,
   );
 }

@@ -14,6 +14,8 @@ import { typeOf } from './numbers.js';
 
 /** Calls of one request. */
 const CALLS_AT_ONCE = 10_000;
+/** Changed ranges of each buffer. */
+const RANGES = 4096;
 
 /** Dispatches `change` when anything but the contents of memory has changed, and `moved` when contents may have. */
 export class ReplayModel extends EventTarget {
@@ -80,10 +82,29 @@ export class ReplayModel extends EventTarget {
 
   /** The chosen buffer, or the first that the call changed, or its first. @returns {BufferEntry|null} */
   get buffer() {
-    const address = chosen('replay-buffer', '');
+    const pointer = chosen('replay-buffer', '');
     const all = this.buffers;
-    const found = all.find((buffer) => buffer.address === address);
-    return found ?? all.find((buffer) => this.changed?.has(buffer.address)) ?? all[0] ?? null;
+    const found = all.find((buffer) => pointerOf(buffer) === pointer);
+    return found ?? all.find((buffer) => this.changeOf(buffer) !== null) ?? all[0] ?? null;
+  }
+
+  /**
+   * Bytes that the call changed from where the call points to up to the next argument in the same buffer. Allocators
+   * of programs put many tensors into one buffer. Null if nothing changed there, or if that is not known.
+   * @param {BufferEntry} buffer
+   * @returns {{bytes: number, isAll: boolean}|null}
+   */
+  changeOf(buffer) {
+    const change = this.changed?.get(buffer.address);
+    if (!change) return null;
+    const offsets = this.buffers.filter(({ address }) => address === buffer.address).map(offsetOf);
+    const from = offsetOf(buffer);
+    const to = Math.min(change.bytes, ...offsets.filter((offset) => offset > from));
+    if (from === 0 && to === change.bytes) return { bytes: change.different_bytes, isAll: true };
+    let bytes = 0;
+    for (const [offset, size] of change.ranges)
+      bytes += Math.max(0, Math.min(offset + size, to) - Math.max(offset, from));
+    return bytes > 0 ? { bytes, isAll: change.ranges.length === change.range_count } : null;
   }
 
   /** Reads how the replay is. If a child runs, goes on with it. */
@@ -134,9 +155,9 @@ export class ReplayModel extends EventTarget {
     if (next) this.select(next.number);
   }
 
-  /** @param {string} address */
-  selectBuffer(address) {
-    choose({ 'replay-buffer': address });
+  /** @param {string} pointer */
+  selectBuffer(pointer) {
+    choose({ 'replay-buffer': pointer });
     this.#changed();
     this.moved();
   }
@@ -198,6 +219,7 @@ export class ReplayModel extends EventTarget {
           do: 'changes',
           call: call.number,
           type: this.type,
+          ranges: RANGES,
         });
         changed = new Map(found.buffers.map((buffer) => [buffer.address, buffer]));
       }
@@ -264,16 +286,27 @@ export class ReplayModel extends EventTarget {
   }
 }
 
+/** Where a call points to in a buffer. @param {BufferEntry} buffer */
+export function pointerOf({ pointer, address }) {
+  return pointer ?? address;
+}
+
+/** The offset of that in the buffer. @param {BufferEntry} buffer */
+export function offsetOf(buffer) {
+  return Number(BigInt(pointerOf(buffer)) - BigInt(buffer.address));
+}
+
 /**
- * The buffers of a call, once each, and then other memory that it changed.
+ * The memory that a call points to, once each, and then other buffers that it changed.
  * @param {BufferEntry[]} buffers
  * @param {Map<string, BufferDifference>|null} changed
  */
 function withChanged(buffers, changed) {
   /** @type {Map<string, BufferEntry>} */
   const all = new Map();
-  for (const buffer of buffers) if (!all.has(buffer.address)) all.set(buffer.address, buffer);
+  for (const buffer of buffers) if (!all.has(pointerOf(buffer))) all.set(pointerOf(buffer), buffer);
+  const known = new Set(buffers.map(({ address }) => address));
   for (const [address, { bytes, memory, variable }] of changed ?? [])
-    if (!all.has(address)) all.set(address, { address, bytes, memory, variable });
+    if (!known.has(address)) all.set(address, { address, bytes, memory, variable });
   return [...all.values()];
 }

@@ -15,7 +15,7 @@ export async function statistics(model, view) {
   const { address, type, at, bytes } = view;
   if (bytes < widthOf(type)) return [h('p', { class: 'note' }, `The buffer is smaller than one element of ${type}.`)];
   /** @type {import('./answers.d.ts').Statistics} */
-  const found = await model.ask('Reading the buffer', { do: 'stats', address, type, at, bins: BINS });
+  const found = await model.ask('Reading the buffer', { do: 'stats', address, bytes, type, at, bins: BINS });
   /** @type {[string, string, string][]} */
   const facts = [
     ['elements', 'Elements', count(found.elements)],
@@ -31,7 +31,8 @@ export async function statistics(model, view) {
     { class: 'facts' },
     facts.map(([name, title, text]) => [h('dt', {}, title), h('dd', { 'data-fact': name }, text)]),
   );
-  const label = `Histogram of ${count(found.finite)} finite elements from ${rounded(found.min)} to ${rounded(found.max)}`;
+  const limits = `from ${rounded(found.min)} to ${rounded(found.max)}`;
+  const label = `Histogram of ${count(found.finite)} finite elements ${limits}`;
   const bins = found.histogram.map((bin) => ({ from_ns: bin.from, to_ns: bin.to, count: bin.count }));
   const rows = found.histogram
     .filter((bin) => bin.count > 0)
@@ -53,14 +54,26 @@ export async function statistics(model, view) {
             h(
               'table',
               { class: 'replay-values' },
-              h('thead', {}, h('tr', {}, ['From', 'To', 'Elements'].map((text) => h('th', { scope: 'col' }, text)))),
+              h(
+                'thead',
+                {},
+                h(
+                  'tr',
+                  {},
+                  ['From', 'To', 'Elements'].map((text) => h('th', { scope: 'col' }, text)),
+                ),
+              ),
               h('tbody', {}, rows),
             ),
           ),
         );
   const warning =
     found.nan + found.positive_infinity + found.negative_infinity > 0
-      ? h('p', { class: 'replay-odd', role: 'status' }, `${count(found.elements - found.finite)} elements are not finite.`)
+      ? h(
+          'p',
+          { class: 'replay-odd', role: 'status' },
+          `${count(found.elements - found.finite)} elements are not finite.`,
+        )
       : null;
   return [warning, h('div', { class: 'replay-statistics' }, list, picture)];
 }

@@ -86,11 +86,8 @@ class ReplaySteps extends ReplayPart {
     }
     const done = progress && progress.bytes > 0 ? `, ${bytes(progress.bytes)}` : '';
     const where = progress && progress.call > 0 ? `, call #${progress.call}` : '';
-    const text = isBusy
-      ? `${doing}${where}${done}…`
-      : at < 0
-        ? ''
-        : `Call ${count(at + 1)} of ${count(calls.length)}`;
+    const still = at < 0 ? '' : `Call ${count(at + 1)} of ${count(calls.length)}`;
+    const text = isBusy ? `${doing}${where}${done}…` : still;
     if (this.#state.textContent !== text) this.#state.textContent = text;
     this.toggleAttribute('data-busy', isBusy);
   }

@@ -62,7 +62,10 @@ export async function values(model, view) {
     `Rows ${count(row)} to ${count(row + part.rows - 1)} of ${count(rows)}, ` +
     `columns ${count(column)} to ${count(column + part.columns - 1)} of ${count(columns)}` +
     (rest > 0 ? `; ${count(rest)} more elements are not in this shape` : '');
-  return [scroller(table, `Elements as ${type}`), pager(view, { rows, columns }, { rows: ROWS, columns: COLUMNS }, words)];
+  return [
+    scroller(table, `Elements as ${type}`),
+    pager(view, { rows, columns }, { rows: ROWS, columns: COLUMNS }, words),
+  ];
 }
 
 /**
@@ -82,9 +85,17 @@ export async function hexDump(model, view) {
     const inLine = Math.min(LINE, length - first);
     const cells = Array.from({ length: LINE }, (_, c) => {
       if (c >= inLine) return h('td', {});
-      const text = windows.now.getUint8(first + c).toString(16).padStart(2, '0');
+      const text = windows.now
+        .getUint8(first + c)
+        .toString(16)
+        .padStart(2, '0');
       const isOther = isDifferent(windows, first + c, 1);
-      const was = isOther ? windows.other?.getUint8(first + c).toString(16).padStart(2, '0') : '';
+      const was = isOther
+        ? windows.other
+            ?.getUint8(first + c)
+            .toString(16)
+            .padStart(2, '0')
+        : '';
       const properties = { class: isOther ? 'differs' : '', title: isOther ? `was ${was}` : null };
       return h('td', properties, isOther ? h('ins', {}, text) : text);
     });
@@ -121,9 +132,15 @@ function scroller(table, label) {
  */
 function pager(view, whole, page, words) {
   const { row, column } = view.origin;
-  const move = (/** @type {string} */ text, /** @type {string} */ title, /** @type {number} */ r, /** @type {number} */ c) => {
+  const move = (
+    /** @type {string} */ text,
+    /** @type {string} */ title,
+    /** @type {number} */ r,
+    /** @type {number} */ c,
+  ) => {
     const to = { row: row + r * page.rows, column: column + c * page.columns };
-    const isOut = to.row < 0 ? row === 0 : to.column < 0 ? column === 0 : to.row >= whole.rows || to.column >= whole.columns;
+    const isOut =
+      to.row < 0 ? row === 0 : to.column < 0 ? column === 0 : to.row >= whole.rows || to.column >= whole.columns;
     return h(
       'button',
       {

@@ -12,7 +12,11 @@ await run(async (browser) => {
   const report = { opened: await opened(page) };
   if (mode === 'run') {
     await page.click('[data-focus=run]');
-    await eventually(page, () => document.querySelector('.replay-badge')?.textContent, (text) => text === 'On the GPU');
+    await eventually(
+      page,
+      () => document.querySelector('.replay-badge')?.textContent,
+      (text) => text === 'On the GPU',
+    );
     await still(page);
   }
   report.badge = await page.textContent('.replay-badge');
@@ -29,7 +33,11 @@ await run(async (browser) => {
   report.before = await values(page);
   report.address = await page.evaluate(() => location.hash);
   await page.reload();
-  await eventually(page, () => document.querySelectorAll('.replay-values td').length, (count) => count > 0);
+  await eventually(
+    page,
+    () => document.querySelectorAll('.replay-values td').length,
+    (count) => count > 0,
+  );
   await still(page);
   report.reloaded = await values(page);
   await page.click('.replay-left .switch button:text("After")');
@@ -47,7 +55,11 @@ await run(async (browser) => {
   }
   if (mode === 'run') {
     await page.click('[data-focus=stop]');
-    report.stopped = await eventually(page, () => document.querySelector('.replay-head')?.textContent, (text) => text?.includes('stopped'));
+    report.stopped = await eventually(
+      page,
+      () => document.querySelector('.replay-head')?.textContent,
+      (text) => text?.includes('stopped'),
+    );
   }
   report.console = seen.console.filter((text) => !text.startsWith('Failed to load resource'));
   report.foreign = seen.foreign;
@@ -129,13 +141,18 @@ async function looks(page) {
   const report = {};
   await look('hex');
   report.hex = await page.evaluate(() =>
-    [...document.querySelectorAll('.replay-values.hex tbody tr')]
-      .slice(0, 2)
-      .map((line) => [...line.querySelectorAll('td')].slice(0, 16).map((cell) => cell.textContent).join('')),
+    [...document.querySelectorAll('.replay-values.hex tbody tr')].slice(0, 2).map((line) =>
+      [...line.querySelectorAll('td')]
+        .slice(0, 16)
+        .map((cell) => cell.textContent)
+        .join(''),
+    ),
   );
   await look('histogram');
   report.statistics = await page.evaluate(() =>
-    Object.fromEntries([...document.querySelectorAll('[data-fact]')].map((fact) => [fact.dataset.fact, fact.textContent])),
+    Object.fromEntries(
+      [...document.querySelectorAll('[data-fact]')].map((fact) => [fact.dataset.fact, fact.textContent]),
+    ),
   );
   await look('heat');
   report.heat = await page.getAttribute('.replay-heat-canvas', 'aria-label');
@@ -174,7 +191,11 @@ async function live(page) {
   const report = {};
   const act = async (name) => {
     await page.click(`[data-focus=action-${name}]`);
-    await eventually(page, () => document.querySelector('.replay-answer, .replay-result .problem')?.textContent, Boolean);
+    await eventually(
+      page,
+      () => document.querySelector('.replay-answer, .replay-result .problem')?.textContent,
+      Boolean,
+    );
     await still(page);
     return page.textContent('.replay-result');
   };
@@ -187,7 +208,11 @@ async function live(page) {
     await page.click('[data-focus=action-replace]');
     await page.fill('.replay-replace [name=file]', replacement);
     await page.click('.replay-replace [type=submit]');
-    await eventually(page, () => document.querySelector('.replay-launches, .replay-result .problem')?.textContent, Boolean);
+    await eventually(
+      page,
+      () => document.querySelector('.replay-launches, .replay-result .problem')?.textContent,
+      Boolean,
+    );
     await still(page);
     report.replaced = await page.evaluate(() =>
       [...document.querySelectorAll('.replay-launches tbody td')].map((cell) => cell.textContent),
