@@ -154,7 +154,7 @@ fn a_recording_is_stepped_through_on_the_gpu() {
         looks["heat"]
             .as_str()
             .unwrap()
-            .starts_with("Heat map: 32 × 32 blocks of 32 × 32 elements"),
+            .starts_with("Heat map: 31 × 32 blocks of 31 × 32 elements"),
         "{looks}"
     );
     assert!(

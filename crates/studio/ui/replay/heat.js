@@ -63,6 +63,8 @@ export async function heatMap(model, view) {
   const label =
     `Heat map: ${blocks}; means from ${rounded(picture.min)} to ${rounded(picture.max)}` +
     (odd > 0 ? `; ${count(odd)} blocks have NaN or infinities` : '');
+  const rest = elements - rows * columns;
+  const left = rest > 0 ? h('p', {}, `The last ${count(rest)} elements do not fill a row, and are not shown.`) : null;
   const read = h('p', { class: 'faint', role: 'status' }, 'Point at the picture, or focus it and use the arrow keys.');
   const canvas = draw(picture, label, (block) => {
     read.textContent = blockText(picture, block);
@@ -72,7 +74,7 @@ export async function heatMap(model, view) {
       'div',
       { class: 'replay-heat' },
       h('div', { class: 'replay-heat-picture' }, canvas, legend(picture)),
-      h('div', {}, h('p', {}, `${label}.`), read, coarseTable(picture)),
+      h('div', {}, h('p', {}, `${label}.`), left, read, coarseTable(picture)),
     ),
   ];
 }
