@@ -18,6 +18,7 @@ use crate::folder::StartFolder;
 use crate::key::Key;
 use crate::library::Library;
 use crate::options::Options;
+use crate::replay::Replays;
 use crate::routes;
 use crate::studio::Studio;
 use crate::tabs::Tabs;
@@ -79,6 +80,7 @@ impl Server {
             hub,
             work: Work::new(),
             answers: Answers::default(),
+            replays: Replays::new(options.replayer),
             tabs: Arc::new(Tabs::new()),
             pages: options.pages,
         };
@@ -129,6 +131,7 @@ impl Server {
         let studio = Arc::clone(&self.studio);
         let ended = runtime.block_on(self.serve()).map_err(start);
         studio.tabs.remove_opener();
+        studio.replays.end_all();
         // Streams and analyses do not hold up the end.
         runtime.shutdown_background();
         ended

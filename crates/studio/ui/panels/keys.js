@@ -47,6 +47,8 @@ const KEYS = [
       ['C', 'the critical path'],
       ['I', 'the causes of idle time'],
       ['E', 'the events in view as a table'],
+      [', .', 'in Replay: previous call, next call'],
+      ['B', 'in Replay: before or after the call'],
       ['?', 'this list'],
     ],
   ],
