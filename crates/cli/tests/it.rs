@@ -66,6 +66,7 @@ mod sql;
 mod sql_prompt;
 mod stack_commands;
 mod studio;
+mod studio_live;
 mod studio_pages;
 mod support;
 mod time_ranges;

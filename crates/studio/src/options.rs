@@ -21,6 +21,8 @@ pub struct Options {
     pub control: Control,
     /// Ends the server when no page was open for this time.
     pub idle_limit: Option<Duration>,
+    /// How pages record programs, if they may change files.
+    pub recorder: Option<Recorder>,
     /// Reads the pages from this folder instead of from the program.
     pub pages: Option<PathBuf>,
 }
@@ -35,6 +37,24 @@ pub enum Control {
     Allowed,
 }
 
+/// How pages record programs.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    /// The program with a `record` command: `tracesmith`.
+    pub program: PathBuf,
+    /// Finds the processes that can be recorded now.
+    pub processes: fn() -> Vec<Recordable>,
+}
+
+/// A process that can be recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recordable {
+    /// Its number.
+    pub pid: u32,
+    /// Its command line.
+    pub command: String,
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -45,6 +65,7 @@ impl Default for Options {
             allowed_hosts: Vec::new(),
             control: Control::Refused,
             idle_limit: None,
+            recorder: None,
             pages: None,
         }
     }

@@ -6,6 +6,7 @@ mod cut;
 mod event;
 mod flame;
 mod layout;
+mod record;
 mod search;
 mod session;
 mod slices;
@@ -31,7 +32,9 @@ use tracesmith_trace::grid::Grid;
 use crate::access::{guard, with_key};
 use crate::assets::asset;
 use crate::events::Stream;
-use crate::opened::{Opened, Ready};
+use crate::opened::Opened;
+use crate::payload::Keep;
+use crate::ready::Ready;
 use crate::reply::{Failure, MOST_BODY_BYTES};
 use crate::studio::Studio;
 use crate::work::Length;
@@ -43,6 +46,9 @@ pub(crate) fn router(studio: &Arc<Studio>) -> Router {
         .route("/files", get(session::files))
         .route("/open", post(session::open))
         .route("/events", get(events))
+        .route("/processes", get(record::processes))
+        .route("/recordings", get(record::recordings).post(record::start))
+        .route("/recordings/{id}/stop", post(record::stop))
         .route("/t/{id}/layout", get(layout::layout))
         .route("/t/{id}/shapes", get(layout::shapes))
         .route("/t/{id}/{generation}/tiles", get(tiles::tiles))
@@ -100,12 +106,13 @@ impl Subject {
 
     /// A question to this trace, as a key of kept answers.
     fn question(&self, words: &str) -> String {
-        format!("{} {words}", self.ready.stamp())
+        format!("{} {words}", self.opened.text_of(self.ready.content()))
     }
 
-    /// The grid of a generation. The file may have been opened again since.
-    fn grid_of(&self, generation: &str) -> Result<&Arc<Grid>, Failure> {
-        let grid = self.ready.grid_of(generation);
+    /// The grid of a generation, and whether it stays what it is. The file may have been opened again since.
+    fn grid_of(&self, generation: &str) -> Result<(&Arc<Grid>, Keep), Failure> {
+        let generation = self.opened.generation_of(generation);
+        let grid = generation.and_then(|generation| self.ready.grid_of(generation));
         grid.ok_or_else(|| self.opened.changed())
     }
 
