@@ -43,6 +43,7 @@ export function fragment(state) {
   const parts = [`trace=${state.trace}`];
   if (layout) {
     parts.push(`from=${number(window.from)}`, `to=${number(window.to)}`);
+    if (state.following) parts.push('live=1');
     if (selection) parts.push(`select=${rowKey(layout, selection.row)}@${number(selection.start)}`);
     if (area) parts.push(`area=${areaRows(layout, area.rows)}@${number(area.from)}-${number(area.to)}`);
   }
@@ -89,6 +90,8 @@ export function stateOfAddress(layout) {
   const change = { area: null, selection: null, marks: [] };
   const [from, to] = [Number(parts.get('from') ?? NaN), Number(parts.get('to') ?? NaN)];
   change.window = to > from ? store.clamp({ from, to }) : { from: 0, to: layout.span_ns };
+  // A window that followed a recording does so again.
+  if (parts.has('live') && layout.live?.state === 'recording') change.window = atEnd(change.window, layout.span_ns);
   change.marks = (parts.get('mark') ?? '').split(',').filter(Boolean).map(Number).filter(Number.isFinite);
   change.scroll = Number(parts.get('y') ?? 0) || 0;
   change.tab = decode(parts.get('tab') ?? 'details');
@@ -114,6 +117,12 @@ export function stateOfAddress(layout) {
   const [key, start] = (parts.get('select') ?? '').split('@');
   const row = key ? rowOfKey(layout, key) : null;
   return { change, pending: row === null || !start ? null : { row, start: Number(start) } };
+}
+
+/** @param {import('./store.js').Span} window @param {number} span */
+function atEnd({ from, to }, span) {
+  const length = from <= 0 ? span : Math.min(to - from, span);
+  return { from: span - length, to: span };
 }
 
 /** Writes the address when the state changes. */

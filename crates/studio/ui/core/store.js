@@ -33,6 +33,9 @@
  * @property {number} scroll CSS pixels above the first row that is seen
  * @property {{row: number, serial: number} | null} reveal a row to scroll into view
  * @property {import('./api.js').Connection} connection
+ * @property {boolean} following whether the window follows a trace that is being recorded
+ * @property {number} behind ns that a recording has gone on while the picture stood still
+ * @property {string} answers the generation that panels ask about
  * @property {string} problem why the picture may be wrong, or empty
  * @property {string} announcement last thing that the live region reports
  */
@@ -64,6 +67,9 @@ class Store {
     stepNames: [],
     scroll: 0,
     reveal: null,
+    following: false,
+    behind: 0,
+    answers: '',
     connection: 'online',
     problem: '',
     announcement: '',

@@ -14,6 +14,7 @@ const KEYS = [
       ['[ ]', 'previous step, next step'],
       ['F', 'zoom to the selection'],
       ['Home', 'show the whole trace'],
+      ['L', 'follow a recording, or pause'],
     ],
   ],
   [

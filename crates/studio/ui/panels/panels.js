@@ -7,6 +7,9 @@ import './traces.js';
 import './tabs.js';
 import './open.js';
 import './keys.js';
+import './live.js';
+import './record.js';
+import './recorded.js';
 import { rememberTraces } from './recent.js';
 
 rememberTraces();

@@ -54,8 +54,8 @@ export function momentOf(text, layout) {
  * @returns {Promise<T>}
  */
 export async function analysis(name, query, signal) {
-  const { trace, layout } = store.get();
-  const key = JSON.stringify([trace, layout?.generation, name, query]);
+  const { trace, answers: generation } = store.get();
+  const key = JSON.stringify([trace, generation, name, query]);
   const kept = answers.get(key);
   if (kept !== undefined) return /** @type {T} */ (kept);
   /** @type {T} */

@@ -3,10 +3,12 @@
 import { connectDivider } from '../core/divider.js';
 import { onTheme } from '../core/colors.js';
 import { fill, h } from '../core/dom.js';
+import { changedFrom, continues } from '../core/live.js';
 import { store } from '../core/store.js';
 import { connectAnnouncements } from './announce.js';
 import { Picture } from './draw.js';
 import { connectKeys } from './keys.js';
+import { keepSelection } from './kept-selection.js';
 import { Overlay, pageInks } from './overlay.js';
 import { connectPointer } from './pointer.js';
 import { PADDING, RowList } from './rows.js';
@@ -69,6 +71,8 @@ export class Timeline extends HTMLElement {
   #spans = [];
   /** @type {number | null} */
   #highlight = null;
+  /** @type {import('../core/answers.d.ts').Layout | null} */
+  #layout = null;
 
   connectedCallback() {
     fill(this, this.#tools, this.#rulerCanvas, this.#body, this.#divider, this.#empty, this.#tooltip.element);
@@ -76,6 +80,7 @@ export class Timeline extends HTMLElement {
     connectPointer(this);
     connectKeys(this);
     connectAnnouncements(this);
+    keepSelection();
     connectDivider(this.#divider, {
       name: 'tracesmith-labels',
       axis: 'x',
@@ -238,7 +243,7 @@ export class Timeline extends HTMLElement {
   #drawPicture(span) {
     // New content takes the place of the old picture when its first tile is here.
     const visible = this.#visibleRows();
-    if (this.stats.frames > 0 && !this.#isNew && !this.tiles.hasTop(visible)) {
+    if (this.stats.frames > 0 && !this.#isNew && !this.tiles.isGrowing && !this.tiles.hasTop(visible)) {
       this.#hasHoles = true;
       this.tiles.want(this.view, visible, span);
       return;
@@ -300,8 +305,12 @@ export class Timeline extends HTMLElement {
     const { layout, shapes, window, rows, selection, reveal, scroll } = store.get();
     if (changed.has('layout') && layout?.state === 'ready') {
       const all = layout.tracks.reduce((most, track) => Math.max(most, track.first_row + track.rows), 0);
-      this.tiles.open(store.get().trace, layout.generation, layout.span_ns, all);
-      this.slices.open(store.get().trace, layout.generation);
+      const before = this.#layout;
+      const isGrown = before?.live !== undefined && !this.#isNew && continues(before, layout);
+      const from = isGrown ? changedFrom(before.generation, layout) : null;
+      this.tiles.open(store.get().trace, layout.generation, layout.span_ns, all, from);
+      this.slices.open(store.get().trace, layout.generation, from);
+      this.#layout = layout;
     }
     if (changed.has('layout') || changed.has('rows'))
       this.#arrange(layout?.state === 'ready' ? layout : NO_LAYOUT, rows);
