@@ -19,7 +19,7 @@ use crate::identity::{Identity, Known};
 use crate::idle::{IdleTrack, first_difference, idle_tracks, with_tracks};
 use crate::opened::{Opened, State};
 use crate::reading::unreadable;
-use crate::ready::{LiveState, Ready};
+use crate::ready::{Idle, LiveState, Ready};
 use crate::reply::Failure;
 use crate::writer::Writer;
 
@@ -28,9 +28,12 @@ const LOOK_PERIOD: Duration = Duration::from_millis(200);
 /// The least time between two readings. A collector writes once a second.
 const READ_PERIOD: Duration = Duration::from_millis(400);
 /// The same for causes of idle time, which take longer to find.
-const IDLE_PERIOD: Duration = Duration::from_secs(3);
-/// The part of one core that readings take: a tenth. Causes of idle time take as much.
-const TIMES_COST: u32 = 10;
+const IDLE_PERIOD: Duration = Duration::from_secs(1);
+/// The part of one core that readings take is one in so many, and that of causes of idle time: 20 % together.
+const READ_SHARE: u32 = 7;
+const IDLE_SHARE: u32 = 18;
+/// Rows do not wait for causes of idle time that take longer to find.
+const QUICK: Duration = Duration::from_millis(100);
 /// When no page has asked for so long, nothing is read.
 const WATCHED_FOR: Duration = Duration::from_secs(10);
 
@@ -79,8 +82,8 @@ impl<'a> Follower<'a> {
             writer: Writer::new(),
             // Without another thread, the page shows what there is.
             pool: pool.build().ok()?,
-            reading: Pace::new(READ_PERIOD),
-            idle: Pace::new(IDLE_PERIOD),
+            reading: Pace::new(READ_PERIOD, READ_SHARE),
+            idle: Pace::new(IDLE_PERIOD, IDLE_SHARE),
             gaps,
         })
     }
@@ -180,9 +183,16 @@ impl<'a> Follower<'a> {
             true => Known::Whole(now),
             false => Known::Growing(now, self.number),
         });
-        self.show(trace, grid, (!is_finished).then_some(state));
-        if is_finished || self.idle.is_due() {
-            self.show_idle(is_finished);
+        let next = self.next(trace, grid, (!is_finished).then_some(state));
+        if is_finished {
+            self.show(next.clone());
+            // Nobody else needs the cores now.
+            let gaps = idle_tracks(&next.trace, &next.facts);
+            self.show_idle(next, gaps.unwrap_or_default());
+        } else if self.idle.is_due() {
+            self.find_idle(next);
+        } else {
+            self.show(next);
         }
         Ok(match is_finished {
             true => Course::End,
@@ -190,7 +200,8 @@ impl<'a> Follower<'a> {
         })
     }
 
-    fn show(&mut self, trace: Arc<Trace>, grid: Grid, state: Option<LiveState>) {
+    /// What was read, after what was read before.
+    fn next(&self, trace: Arc<Trace>, grid: Grid, state: Option<LiveState>) -> Ready {
         let before = &self.ready;
         let generation = before.generation().next();
         let is_continued = grid.continues(before.grid());
@@ -201,7 +212,11 @@ impl<'a> Follower<'a> {
         let mut ready = Ready::new(trace, Arc::new(grid), generation);
         if is_continued {
             ready.continues = before.continues;
-            ready.idle = before.idle;
+            ready.idle = match state {
+                // They may be a little behind while the trace grows.
+                Some(_) => before.idle,
+                None => Idle::Pending,
+            };
         }
         let live = before.live.clone().zip(state);
         ready.live = live.map(|(live, state)| {
@@ -209,44 +224,52 @@ impl<'a> Follower<'a> {
             live.state = state;
             live
         });
+        ready
+    }
+
+    fn show(&mut self, ready: Ready) {
         self.ready = ready;
         self.opened.set(State::Ready(self.ready.clone()));
     }
 
-    /// Finds out again why devices were idle. When the recording has ended, nobody else needs the cores.
-    fn show_idle(&mut self, is_finished: bool) {
+    /// Finds out again why devices were idle. Rows wait for it if it is quick.
+    fn find_idle(&mut self, next: Ready) {
+        if self.idle.cost > QUICK {
+            self.show(next.clone());
+        }
         let began = Instant::now();
-        let (trace, facts) = (Arc::clone(&self.ready.trace), Arc::clone(&self.ready.facts));
-        let gaps = match is_finished {
-            true => idle_tracks(&trace, &facts),
-            false => {
-                // What was rebuilt is not kept: it takes more memory than the rows.
-                let (gaps, cost) = on_thread(&self.pool, || idle_tracks(&trace, &Facts::default()));
-                self.idle.note(began, cost);
-                gaps
-            }
-        };
-        let gaps = gaps.unwrap_or_default();
-        let grid = self.ready.grid();
+        // What was rebuilt is not kept: it takes more memory than the rows.
+        let (gaps, cost) = on_thread(&self.pool, || idle_tracks(&next.trace, &Facts::default()));
+        self.idle.note(began, cost);
+        self.show_idle(next, gaps.unwrap_or_default());
+    }
+
+    fn show_idle(&mut self, next: Ready, gaps: Vec<IdleTrack>) {
+        let grid = next.grid();
         let from = first_difference(&self.gaps, &gaps).saturating_sub(grid.origin());
         let with_idle = with_tracks(grid, &gaps);
-        self.ready = self.ready.clone().with_idle(with_idle, from);
         self.gaps = gaps;
-        self.opened.set(State::Ready(self.ready.clone()));
+        self.show(next.with_idle(with_idle, from));
     }
 }
 
 /// When something may be done again that takes time.
 struct Pace {
     least: Duration,
+    /// It takes one part in so many of a core.
+    share: u32,
     next: Instant,
+    /// What it took the last time.
+    cost: Duration,
 }
 
 impl Pace {
-    fn new(least: Duration) -> Self {
+    fn new(least: Duration, share: u32) -> Self {
         Pace {
             least,
+            share,
             next: Instant::now(),
+            cost: Duration::ZERO,
         }
     }
 
@@ -256,7 +279,8 @@ impl Pace {
 
     /// It began at a moment and took so much time of a core.
     fn note(&mut self, began: Instant, cost: Duration) {
-        self.next = began + self.least.max(cost * TIMES_COST);
+        self.next = began + self.least.max(cost * self.share);
+        self.cost = cost;
     }
 }
 

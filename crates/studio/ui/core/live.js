@@ -8,8 +8,10 @@ import { store } from './store.js';
 /** @typedef {import('./store.js').Span} Span */
 /** @typedef {import('./store.js').State} State */
 
-/** Panels ask again after this time while the trace grows. */
+/** Panels ask again after this time while the trace grows, and sooner while it is short. */
 const ANSWERS_MS = 5000;
+const FIRST_ANSWERS_MS = 500;
+const SHARE_OF_SPAN = 1 / 4;
 /** A window that ends so near to the end of the trace ends with it. */
 const EDGE_SHARE = 0.001;
 
@@ -115,7 +117,7 @@ export function answersFor(next) {
   const now = performance.now();
   const { answers } = store.get();
   if (isRecording(next) && answers !== '' && now < nextAnswers) return answers;
-  nextAnswers = now + ANSWERS_MS;
+  nextAnswers = now + Math.min(ANSWERS_MS, FIRST_ANSWERS_MS + (next.span_ns / 1e6) * SHARE_OF_SPAN);
   return next.generation;
 }
 

@@ -78,7 +78,7 @@ class RecordDialog extends HTMLElement {
       fill(
         this.#processes,
         processes.map(({ pid, command }) =>
-          h('option', { value: String(pid), selected: String(pid) === chosen }, `${pid}  ${command.slice(0, 120)}`),
+          h('option', { value: String(pid), selected: String(pid) === chosen }, `${pid} ${shortCommand(command)}`),
         ),
       );
       this.#none.hidden = processes.length > 0;
@@ -135,6 +135,11 @@ class RecordDialog extends HTMLElement {
   #show(recordings) {
     fill(this.#list, recordings.length > 0 ? recordings.toReversed().map(line) : null);
   }
+}
+
+/** A command line without the folder of the program. @param {string} command */
+function shortCommand(command) {
+  return command.replace(/^\S*\//, '').slice(0, 120);
 }
 
 /** A recording, and what can be done with it. @param {Recording} recording */

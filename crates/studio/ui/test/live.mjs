@@ -24,7 +24,6 @@ await run(async (browser) => {
   report.resumed = await resumed(page);
   writeFileSync(stop, '');
   report.ended = await ended(page);
-  if (pictures) await page.screenshot({ path: `${pictures}/ended.png` });
   report.console = seen.console;
   report.foreign = seen.foreign;
   report.refused = seen.refused ?? [];
@@ -172,7 +171,7 @@ async function resumed(page) {
 
 /** The file is complete: the page shows what a new page shows. */
 async function ended(page) {
-  for (let turn = 0; turn < 400 && (await facts(page)).live !== null; turn += 1) await page.waitForTimeout(50);
+  await complete(page);
   await page.evaluate(async () => {
     const { store } = await import('/core/store.js');
     store.set({ selection: null, rows: { ...store.get().rows, pinned: [] } });
@@ -181,7 +180,28 @@ async function ended(page) {
   await settle(page);
   const last = await facts(page);
   const picture = await hash(page);
+  if (pictures) await page.screenshot({ path: `${pictures}/ended.png` });
   await page.reload();
+  await complete(page);
   await settle(page);
+  if (pictures) await page.screenshot({ path: `${pictures}/reloaded.png` });
   return { ...last, sameAsNew: (await hash(page)) === picture };
+}
+
+/** Waits until the whole file is read, and the panels above the rows have their height. */
+async function complete(page) {
+  for (let turn = 0; turn < 600; turn += 1) {
+    const isComplete = await page.evaluate(async () => {
+      const { layout } = (await import('/core/store.js')).store.get();
+      const isRead = layout?.state === 'ready' && !layout.live && layout.idle !== 'pending';
+      const hasPanels = ['ts-verdict', 'ts-findings-strip'].every((name) => {
+        const panel = document.querySelector(name);
+        return panel?.childElementCount > 0 && !panel.hasAttribute('aria-busy') && !/No trace is open/.test(panel.textContent);
+      });
+      return isRead && hasPanels;
+    });
+    if (isComplete) return;
+    await page.waitForTimeout(50);
+  }
+  throw new Error('the recording does not end');
 }

@@ -1,6 +1,7 @@
 // The line at the bottom: whether the recording is whole, the window, and the connection.
 
 import { fill, h } from '../core/dom.js';
+import { isRecording } from '../core/live.js';
 import { store } from '../core/store.js';
 import { bytes, count, duration, moment } from '../core/units.js';
 
@@ -26,6 +27,7 @@ class Status extends HTMLElement {
     const { good, sentences } = layout.health;
     const events = layout.tracks.reduce((sum, track) => sum + track.slices, 0);
     const step = Math.max(1, (window.to - window.from) / 1000);
+    const whole = isRecording(layout) ? 'Nothing is missing so far' : 'The recording is complete';
     const health = h(
       'button',
       {
@@ -34,7 +36,7 @@ class Status extends HTMLElement {
         title: sentences.join('\n'),
         onclick: () => store.openTab('health'),
       },
-      `${good ? '✓' : '⚠'} ${sentences[0] ?? (good ? 'The recording is complete' : 'The recording is damaged')}`,
+      `${good ? '✓' : '⚠'} ${sentences[0] ?? (good ? whole : 'The recording is damaged')}`,
       sentences.length > 1 ? ` (+${sentences.length - 1})` : '',
     );
     fill(
