@@ -4,6 +4,8 @@ import { fill, h } from '../core/dom.js';
 import { store } from '../core/store.js';
 
 class Traces extends HTMLElement {
+  #shown = '';
+
   connectedCallback() {
     store.subscribe((changed) => {
       if (changed.has('session') || changed.has('trace') || changed.has('layout')) this.#draw();
@@ -13,6 +15,10 @@ class Traces extends HTMLElement {
 
   #draw() {
     const { session, trace, layout } = store.get();
+    const shown = JSON.stringify([session?.traces, trace, layout?.name, layout?.path]);
+    // A list that is open stays open while a trace grows.
+    if (shown === this.#shown) return;
+    this.#shown = shown;
     if (!session || trace < 0) {
       fill(this);
       return;
