@@ -8,6 +8,9 @@ import './compare-bar.js';
 import './tabs.js';
 import './open.js';
 import './keys.js';
+import './live.js';
+import './record.js';
+import './recorded.js';
 import { rememberTraces } from './recent.js';
 
 rememberTraces();
