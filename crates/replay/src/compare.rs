@@ -202,7 +202,7 @@ impl Replay<'_> {
     }
 
     /// The recorded bytes of a piece and the current ones, if they differ.
-    pub(crate) fn unequal_piece(&mut self, piece: &Piece) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    pub(crate) fn unequal_piece(&mut self, piece: &Piece) -> Result<Option<[Vec<u8>; 2]>, Error> {
         self.progressed(piece.bytes);
         let mut found = Vec::new();
         self.read_piece(piece, &mut found)?;
@@ -213,7 +213,7 @@ impl Replay<'_> {
         if expected.len() != found.len() {
             return Err(missing_content(piece));
         }
-        Ok(Some((expected.to_vec(), found)))
+        Ok(Some([expected.to_vec(), found]))
     }
 
     fn read_piece(&mut self, piece: &Piece, to: &mut Vec<u8>) -> Result<(), Error> {

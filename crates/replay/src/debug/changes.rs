@@ -209,7 +209,7 @@ impl Debugger<'_, '_> {
             for piece in &buffer.pieces {
                 match self.replay.unequal_piece(piece)? {
                     None => diff.skip(piece.bytes),
-                    Some((recorded, now)) => diff.add(piece.address - buffer.address, &recorded, &now),
+                    Some([recorded, now]) => diff.add(piece.address - buffer.address, &recorded, &now),
                 }
             }
             found.buffers += 1;
