@@ -64,8 +64,8 @@ async function refresh() {
 
 /** Opens the trace of the state from the beginning. */
 async function load() {
-  const nothing = { layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [], problem: '', following: false, answers: '' };
-  store.set(nothing, { history: 'none' });
+  const nothing = { layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [], problem: '' };
+  store.set({ ...nothing, following: false, answers: '' }, { history: 'none' });
   await follow();
 }
 
