@@ -2,8 +2,8 @@
 
     studio_live.py TRACESMITH COMMAND... [--seconds N]
 
-COMMAND is the program to record: a torch script (`train.py`) runs with this Python, anything else as it is. It should run
-for longer than twice N seconds (10 unless chosen); it is ended then. Two recordings are made:
+COMMAND is the program to record: a torch script (`train.py`) runs with this Python, anything else as it is. It should
+run for longer than twice N seconds (10 unless chosen); it is ended then. Two recordings are made:
 
 1. `profile` of the command, with `studio` beside it: the layout is asked for again and again.
 2. `record` of the command when it runs already, started and stopped through Studio's own route.

@@ -241,8 +241,8 @@ fn open_and_lock(path: &Path, mut open: impl FnMut() -> io::Result<File>) -> Res
     unreachable!("the last attempt returns")
 }
 
-/// Takes the lock of a file, or tells that another process has it. A viewer holds it for a moment to see whether the file is
-/// being written. Some file systems have no locks.
+/// Takes the lock of a file, or tells that another process has it. A viewer holds it for a moment to see whether the
+/// file is being written. Some file systems have no locks.
 fn is_locked(file: &File) -> bool {
     for attempt in 0..LOCK_ATTEMPTS {
         if attempt > 0 {

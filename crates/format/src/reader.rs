@@ -53,8 +53,8 @@ impl<S: Source> Reader<S> {
         Self::open_after(source, &[])
     }
 
-    /// Opens a trace that may have grown since `earlier` blocks were found in it. Without an index only what follows them is
-    /// scanned. They are checked when they are read, as always.
+    /// Opens a trace that may have grown since `earlier` blocks were found in it. Without an index only what follows
+    /// them is scanned. They are checked when they are read, as always.
     pub fn open_after(source: S, earlier: &[Block]) -> Result<Self, Error> {
         let header = read_file_header(&source)?;
         let mut reader = match read_index(&source, header.as_ref())? {

@@ -1,8 +1,8 @@
 //! Following a trace that is being written: it is read again when it has grown, and pages are told.
 //!
-//! The slices of a track are put in lanes by their starts, and a range that lasted long is written when it ends. So rows
-//! cannot just be continued, and each time all blocks are read. One thread does this, and takes a part of its time only:
-//! the program that is being recorded needs the cores.
+//! The slices of a track are put in lanes by their starts, and a range that lasted long is written when it ends. So
+//! rows cannot just be continued, and each time all blocks are read. One thread does this, and takes a part of its
+//! time only: the program that is being recorded needs the cores.
 
 use std::path::Path;
 use std::sync::Arc;

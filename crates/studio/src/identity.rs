@@ -84,8 +84,8 @@ impl Known {
     }
 }
 
-/// The random number in the header of a trace file. The header is written again when the file is finished; one that is half
-/// written is read again.
+/// The random number in the header of a trace file. The header is written again when the file is finished; one that
+/// is half written is read again.
 fn trace_number(path: &Path) -> Option<[u8; 16]> {
     let file = File::open(path).ok()?;
     for _ in 0..HEADER_TRIES {

@@ -72,8 +72,8 @@ pub(crate) fn with_tracks(grid: &Grid, tracks: &[IdleTrack]) -> Option<Grid> {
     with_rows
 }
 
-/// The first moment at which rows of idle time differ from those before. Categories are by the time that causes take: if
-/// they change, all does.
+/// The first moment at which rows of idle time differ from those before. Categories are by the time that causes take:
+/// if they change, all does.
 pub(crate) fn first_difference(before: &[IdleTrack], now: &[IdleTrack]) -> u64 {
     if before.len() != now.len() {
         return 0;

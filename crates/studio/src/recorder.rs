@@ -1,7 +1,8 @@
-//! Recordings that pages start: each is a child process, `tracesmith record --control`, which takes orders by lines and answers
-//! by lines of JSON.
+//! Recordings that pages start: each is a child process, `tracesmith record --control`, which takes orders by lines
+//! and answers by lines of JSON.
 //!
-//! The end of its standard input stops a recording. So it is stopped, and its file completed, also when the server ends.
+//! The end of its standard input stops a recording. So it is stopped, and its file completed, also when the server
+//! ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};

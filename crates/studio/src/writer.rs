@@ -39,7 +39,8 @@ impl Writer {
     }
 }
 
-/// Whether a process holds the lock that a collector takes. It is tried for a moment only, and shared with other readers.
+/// Whether a process holds the lock that a collector takes. It is tried for a moment only, and shared with other
+/// readers.
 pub(crate) fn is_locked(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))

@@ -27,7 +27,8 @@ export function isRecording(layout) {
 /** Whether a new layout is to be passed over, because the picture stands still. @param {Layout} next */
 export function isHeld(next) {
   const { layout, following } = store.get();
-  return isRecording(next) && isRecording(layout) && !following && next.tracks.length > 0 && layout?.tracks.length !== 0;
+  const hasPicture = layout !== null && layout.tracks.length > 0;
+  return isRecording(next) && isRecording(layout) && !following && hasPicture;
 }
 
 /** Starts to follow if the window ends where the trace ends. */

@@ -23,7 +23,10 @@ class Live extends HTMLElement {
     this.#shown = text;
     if (state === '') fill(this);
     else if (state === 'stopped')
-      fill(this, h('span', { class: 'live-state is-stopped', title: 'Nobody writes this file, and it has no end.' }, text));
+      fill(
+        this,
+        h('span', { class: 'live-state is-stopped', title: 'Nobody writes this file, and it has no end.' }, text),
+      );
     else
       fill(
         this,

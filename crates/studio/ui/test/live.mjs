@@ -110,7 +110,7 @@ async function grown(page, first) {
     result.generations += now.generation !== before.generation ? 1 : 0;
     result.atEdge += Math.abs(now.window.to - now.span) < 1 ? 1 : 0;
     result.edgeDrawn += drawn ? 1 : 0;
-    result.kept += now.pinned === first.pinned && now.selected === first.selected && now.scroll === first.scroll ? 1 : 0;
+    result.kept += ['pinned', 'selected', 'scroll'].every((name) => now[name] === first[name]) ? 1 : 0;
     result.moved += next !== picture ? 1 : 0;
     picture = next;
     before = now;
@@ -196,7 +196,8 @@ async function complete(page) {
       const isRead = layout?.state === 'ready' && !layout.live && layout.idle !== 'pending';
       const hasPanels = ['ts-verdict', 'ts-findings-strip'].every((name) => {
         const panel = document.querySelector(name);
-        return panel?.childElementCount > 0 && !panel.hasAttribute('aria-busy') && !/No trace is open/.test(panel.textContent);
+        const isEmpty = !panel?.childElementCount || /No trace is open/.test(panel.textContent);
+        return !isEmpty && !panel.hasAttribute('aria-busy');
       });
       return isRead && hasPanels;
     });

@@ -157,7 +157,8 @@ export class BlockCache {
     const controller = new AbortController();
     const epoch = this.#epoch;
     const block = this.#block(wish.index * LEVELS + wish.level);
-    const pending = { block, rows: new Set(wish.rows), controller, since: performance.now(), isGivenUp: false, isOld: false };
+    const since = performance.now();
+    const pending = { block, rows: new Set(wish.rows), controller, since, isGivenUp: false, isOld: false };
     this.#pending.add(pending);
     try {
       const entries = await this.#source.fetch(wish, controller.signal);

@@ -65,7 +65,8 @@ function isTyping(event) {
 }
 
 /**
- * Around the end of a recording that is followed, else around the pointer if it is over the rows, else around the selection if it is seen, else around the middle.
+ * Around the end of a recording that is followed, else around the pointer if it is over the rows, else around the
+ * selection if it is seen, else around the middle.
  * @param {Timeline} timeline
  * @param {number} factor
  */

@@ -202,9 +202,9 @@ impl Grid {
         }
     }
 
-    /// The same grid with one track more, which something else computed. It shares all other rows, and their numbers and
-    /// those of shapes stay what they are: new ones come after them. A track with this key that is there is replaced, under its
-    /// numbers.
+    /// The same grid with one track more, which something else computed. It shares all other rows, and their numbers
+    /// and those of shapes stay what they are: new ones come after them. A track with this key that is there is
+    /// replaced, under its numbers.
     pub fn with_track(&self, spec: TrackSpec, slices: Vec<NamedSlice>) -> Self {
         let mut grid = self.clone();
         let mut known: FxHashMap<(String, u8), u32> = FxHashMap::default();

@@ -167,8 +167,8 @@ impl Grid {
         self.doubtful
     }
 
-    /// Whether numbers of rows and shapes, and times, mean here what they mean in an earlier grid of the same trace: it was
-    /// made [like](GridOptions::like) that one, and nothing new begins before the origin.
+    /// Whether numbers of rows and shapes, and times, mean here what they mean in an earlier grid of the same trace:
+    /// it was made [like](GridOptions::like) that one, and nothing new begins before the origin.
     pub fn continues(&self, earlier: &Grid) -> bool {
         let same = self.origin == earlier.origin && self.owners.len() >= earlier.owners.len();
         same && self.owners[..earlier.owners.len()] == earlier.owners

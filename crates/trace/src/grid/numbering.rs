@@ -1,7 +1,7 @@
 //! Numbers of rows that stay what they are when a trace grows, so that pages that know an older grid of it can go on.
 //!
-//! Every number stands for a lane of a track, whatever happens to the track. A track that needs more lanes than it has gets
-//! new numbers, because those of a track follow each other; its old numbers go on to show the same lanes.
+//! Every number stands for a lane of a track, whatever happens to the track. A track that needs more lanes than it
+//! has gets new numbers, because those of a track follow each other; its old numbers go on to show the same lanes.
 
 use std::sync::Arc;
 

@@ -28,8 +28,8 @@ pub struct GridOptions {
     pub progress: Option<ProgressFn>,
     /// Ends the reading with [`Error::Cancelled`].
     pub cancel: Cancel,
-    /// A grid of the same trace when its file was shorter. Its rows and shapes keep their numbers, and added tracks stay,
-    /// unless something that is new begins before its origin.
+    /// A grid of the same trace when its file was shorter. Its rows and shapes keep their numbers, and added tracks
+    /// stay, unless something that is new begins before its origin.
     pub like: Option<Arc<Grid>>,
 }
 

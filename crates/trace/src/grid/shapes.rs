@@ -43,8 +43,8 @@ impl Numbers {
     }
 
     /// The table of shapes, and for each number the place there. `seen` has the numbers in the order of the file: the
-    /// table depends on nothing else. Work of devices comes first, then calls, since the least numbers are drawn best. What
-    /// an earlier table has stays where it is.
+    /// table depends on nothing else. Work of devices comes first, then calls, since the least numbers are drawn
+    /// best. What an earlier table has stays where it is.
     pub(super) fn table(
         self,
         trace: &Trace,

@@ -121,8 +121,8 @@ impl Trace {
         Ok(Self::from_reader(native::open(path)?))
     }
 
-    /// Opens a native trace file that has grown since it was opened before. Only what is new is searched for blocks; rows are
-    /// read again.
+    /// Opens a native trace file that has grown since it was opened before. Only what is new is searched for blocks;
+    /// rows are read again.
     pub fn open_grown(path: &Path, earlier: &Trace) -> Result<Self, Error> {
         let blocks = earlier.file.reader.intact_blocks();
         Ok(Self::from_reader(native::open_after(path, blocks)?))
@@ -138,8 +138,8 @@ impl Trace {
         self.file.reader.header()
     }
 
-    /// Whether the writer has not finished the file: it is still writing, or was killed. A finished file that was cut is
-    /// damaged instead.
+    /// Whether the writer has not finished the file: it is still writing, or was killed. A finished file that was cut
+    /// is damaged instead.
     pub fn is_unfinished(&self) -> bool {
         let header = self.header();
         let has_no_end = |damage: &Damage| damage.problem == Problem::Unfinished;
