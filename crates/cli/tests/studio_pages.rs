@@ -18,10 +18,12 @@ use tracesmith_format::tables::{ApiCall, ApiShape, Caller, Kernel, KernelShape, 
 use tracesmith_format::{ClockId, ProcessId, StreamId, ThreadId, Timestamp, Writer, WriterOptions};
 
 use crate::support::reader::{Browser, answer, node_package};
-use crate::support::root;
 use crate::support::studio::studio;
+use crate::support::{root, tracesmith};
 
 const TRAIN: &str = "fixtures/train-h200.sbt";
+/// Stands for the path of axe in the arguments of a script.
+const AXE: &str = "AXE";
 const DEMO: &str = "fixtures/demo-h200.sbt";
 
 /// What a script reports about the pages of a server; `None` if something that it needs is not at hand.
@@ -37,10 +39,17 @@ fn looked_at(script: &str, files: &[&str], more: &[&str]) -> Option<Value> {
         .arg(root().join("crates/studio/ui/test").join(script))
         .args([&browser.playwright, &browser.chromium])
         .arg(&studio.url);
-    if more.is_empty() {
-        command.arg(axe.join("axe.min.js"));
+    let axe = axe.join("axe.min.js");
+    let more: Vec<&str> = match more {
+        [] => vec![AXE],
+        more => more.to_vec(),
+    };
+    for argument in more {
+        match argument {
+            AXE => command.arg(&axe),
+            argument => command.arg(argument),
+        };
     }
-    command.args(more);
     answer("browser", &mut command, b"")
 }
 
@@ -325,6 +334,185 @@ fn notes_are_kept_and_saved_next_to_the_trace() {
     for list in ["/axe", "/axeDark", "/console", "/dialogs", "/foreign"] {
         is_empty(&report, list);
     }
+}
+
+#[test]
+fn two_traces_are_aligned_by_steps_on_one_timeline() {
+    let folder = TempDir::new().unwrap();
+    let part = folder.path().join("part.sbt");
+    let part = part.to_str().unwrap();
+    tracesmith(["cut", DEMO, "--from", "542.95ms", "--to", "547ms", "-o", part]).ok();
+    let Some(report) = looked_at("compare.mjs", &[DEMO, part], &[]) else {
+        return;
+    };
+    assert_eq!(
+        report["begun"],
+        json!({"b": 1, "align": "steps", "address": true})
+    );
+    let rows = &report["rows"];
+    let (a, b) = (number(rows, "/tracks/0"), number(rows, "/tracks/1"));
+    assert_eq!(number(rows, "/items"), a + b, "{rows:#}");
+    assert_eq!(number(rows, "/distinct"), a + b, "{rows:#}");
+    assert_eq!((number(rows, "/a"), number(rows, "/b")), (a, b), "{rows:#}");
+    assert!(number(rows, "/neighbors") >= b - 1.0, "{rows:#}");
+    assert_eq!(rows["named"], true, "{rows:#}");
+    let steps = &report["steps"];
+    assert!(number(steps, "/checked") >= 20.0, "{steps:#}");
+    assert_eq!(number(steps, "/wrong"), 0.0, "{steps:#}");
+    assert!(number(steps, "/offsets") >= 3.0, "{steps:#}");
+    assert!(number(&report, "/requests/count") > 0.0, "{}", report["requests"]);
+    assert_eq!(report["requests"]["repeated"], 0);
+    let colors = &report["colors"];
+    assert!(number(colors, "/checked") >= 5.0, "{colors:#}");
+    assert_eq!(number(colors, "/wrong"), 0.0, "{colors:#}");
+    for part in ["selected", "restored"] {
+        for (name, value) in report[part].as_object().unwrap() {
+            assert_eq!(value, true, "{part}, {name}");
+        }
+    }
+    let aligned = &report["aligned"];
+    assert_eq!(
+        (
+            number(aligned, "/start"),
+            number(aligned, "/hand"),
+            &aligned["steps"]
+        ),
+        (0.0, -1_500_000.0, &json!("steps")),
+        "{aligned:#}"
+    );
+    assert!((number(aligned, "/nudge") - 0.01).abs() < 0.001, "{aligned:#}");
+    assert_eq!(
+        (&aligned["step"], &aligned["address"]),
+        (&json!(true), &json!(true)),
+        "{aligned:#}"
+    );
+    let tab = &report["tab"];
+    assert!(
+        number(tab, "/wanted") >= 10.0 && number(tab, "/kernels") >= 2.0,
+        "{tab:#}"
+    );
+    is_empty(&report, "/tab/missing");
+    assert!(
+        tab["command"].as_str().unwrap().starts_with("tracesmith diff "),
+        "{tab:#}"
+    );
+    assert_eq!(
+        tab["pair"],
+        json!({"layers": ["a", "b"], "same": true, "isSeen": true, "step": [true, true]})
+    );
+    for scheme in ["light", "dark"] {
+        is_empty(&report, &format!("/axe/{scheme}"));
+    }
+    is_empty(&report, "/file/axe");
+    assert!(number(&report, "/file/files") >= 1.0 && report["file"]["closed"] == true);
+    assert_eq!(report["swapped"], json!({"offset": 0, "window": true, "back": 0}));
+    assert_eq!(report["ended"], json!({"rows": true, "same": true}));
+    assert_eq!(
+        report["changed"],
+        json!({"text": "The file changed. Reload.", "after": ""})
+    );
+    assert_eq!(
+        report["absent"],
+        json!({"text": "Cannot compare: no trace with number 77 is open.", "compare": null})
+    );
+    for list in ["/console", "/foreign"] {
+        is_empty(&report, list);
+    }
+}
+
+#[test]
+fn a_recording_grows_at_the_right_edge_and_can_be_held() {
+    let folder = TempDir::new().unwrap();
+    let [path, stop] = ["live.sbt", "stop"].map(|name| folder.path().join(name));
+    let (file, until) = (path.clone(), stop.clone());
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let recording = std::thread::spawn(move || write_until(&file, &until, &begun));
+    has_begun.recv().unwrap();
+    let report = looked_at(
+        "live.mjs",
+        &[path.to_str().unwrap()],
+        &["AXE", stop.to_str().unwrap()],
+    );
+    std::fs::write(&stop, "").unwrap();
+    let kernels = recording.join().unwrap();
+    let Some(report) = report else { return };
+    assert_eq!(report["button"], "Live");
+    let grown = &report["grown"];
+    for name in ["generations", "atEdge", "edgeDrawn", "kept", "moved"] {
+        assert_eq!(grown[name], 3, "{name}: {grown:#}");
+    }
+    assert_eq!(grown["rowsAdded"], true, "{grown:#}");
+    assert_eq!(report["requests"]["held"], 0, "{report:#}");
+    assert_eq!(report["zoomed"]["following"], true, "{report:#}");
+    assert!(number(&report, "/zoomed/share") < 0.6, "{report:#}");
+    let held = &report["held"];
+    assert_eq!(
+        (&held["following"], &held["same"]),
+        (&json!(false), &json!(true)),
+        "{held:#}"
+    );
+    assert!(number(held, "/behind") > 0.0, "{held:#}");
+    assert!(
+        held["button"].as_str().unwrap().starts_with("Paused, "),
+        "{held:#}"
+    );
+    let resumed = &report["resumed"];
+    assert_eq!(
+        (&resumed["following"], &resumed["atEdge"], &resumed["button"]),
+        (&json!(true), &json!(true), &json!("Live")),
+        "{resumed:#}"
+    );
+    let ended = &report["ended"];
+    assert_eq!(
+        (&ended["slices"], &ended["button"]),
+        (&json!(kernels), &json!("")),
+        "{ended:#}"
+    );
+    assert_eq!(ended["sameAsNew"], true, "{ended:#}");
+    for list in ["/axe", "/console", "/foreign"] {
+        is_empty(&report, list);
+    }
+}
+
+/// Writes kernels as a collector does, until a file is there; with a second stream from when
+/// another one is there. Returns how many there are.
+fn write_until(path: &Path, stop: &Path, begun: &std::sync::mpsc::Sender<()>) -> u64 {
+    let file = std::fs::File::create(path).unwrap();
+    file.try_lock().unwrap();
+    let mut writer = Writer::new(file, WriterOptions::default()).unwrap();
+    let name = writer.string("loop").unwrap();
+    let mut kernels = 0;
+    let mut turn = 0;
+    // A test that fails ends it as well.
+    while !stop.exists() && turn < 240 {
+        let has_second = stop.with_extension("second").exists();
+        for _ in 0..200 {
+            let start = 1_000_000_000 + kernels * 5_000_000;
+            let kernel = Kernel {
+                start: Timestamp(start),
+                end: Timestamp(start + 3_000_000),
+                place: Place {
+                    process: ProcessId(1),
+                    stream: StreamId(if has_second && kernels % 10 == 0 { 2 } else { 7 }),
+                    ..Place::default()
+                },
+                shape: KernelShape {
+                    name,
+                    ..KernelShape::default()
+                },
+                ..Kernel::default()
+            };
+            writer.push(ClockId(1), &kernel).unwrap();
+            kernels += 1;
+        }
+        writer.flush().unwrap();
+        turn += 1;
+        // The receiver may have what it waited for.
+        let _ = begun.send(());
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+    writer.seal().unwrap();
+    kernels
 }
 
 #[test]

@@ -18,6 +18,8 @@ use crate::folder::StartFolder;
 use crate::key::Key;
 use crate::library::Library;
 use crate::options::Options;
+use crate::recorder::Recordings;
+use crate::replay::Replays;
 use crate::routes;
 use crate::studio::Studio;
 use crate::tabs::Tabs;
@@ -65,7 +67,8 @@ impl Server {
         let addresses = listeners.iter().filter_map(|listener| listener.local_addr().ok());
         let addresses: Vec<SocketAddr> = addresses.collect();
         let hub = Hub::new();
-        let library = Library::new(hub.clone());
+        let tabs = Arc::new(Tabs::new());
+        let library = Library::new(hub.clone(), Arc::clone(&tabs));
         for path in &options.files {
             library.open_named(path).map_err(|source| Error::File {
                 path: path.clone(),
@@ -77,11 +80,14 @@ impl Server {
             hosts: Hosts::new(options.listen, &options.allowed_hosts),
             control: options.control,
             folder,
-            library,
+            library: Arc::new(library),
+            recorder: options.recorder,
+            recordings: Arc::new(Recordings::new(hub.clone())),
             hub,
             work: Work::new(),
             answers: Answers::default(),
-            tabs: Arc::new(Tabs::new()),
+            replays: Replays::new(options.replayer),
+            tabs,
             pages: options.pages,
         };
         Ok(Server {
@@ -131,6 +137,7 @@ impl Server {
         let studio = Arc::clone(&self.studio);
         let ended = runtime.block_on(self.serve()).map_err(start);
         studio.tabs.remove_opener();
+        studio.replays.end_all();
         // Streams and analyses do not hold up the end.
         runtime.shutdown_background();
         ended

@@ -11,8 +11,10 @@ mod answers;
 mod changes;
 mod files;
 mod limits;
+mod live;
 mod notes;
 mod pictures;
+mod replay;
 mod security;
 #[cfg(feature = "sqlite")]
 mod sql;

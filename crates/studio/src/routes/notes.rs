@@ -72,7 +72,7 @@ pub(super) async fn save(
     headers: HeaderMap,
     Sent(Wanted { base, notes }): Sent<Wanted>,
 ) -> Result<Response, Failure> {
-    studio.may_write()?;
+    studio.may_write("write notes next to traces")?;
     let subject = Subject::of(&studio, id).await?;
     let known = Arc::clone(&studio);
     let answer = studio.work.run(Length::Quick, move |_| {

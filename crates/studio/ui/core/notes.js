@@ -6,6 +6,8 @@ import { store } from './store.js';
 
 /** @typedef {import('./answers.d.ts').Note} Note */
 /** @typedef {import('./answers.d.ts').Notes} Notes */
+/** @typedef {import('./answers.d.ts').Layout} Layout */
+/** @typedef {import('./store.js').Span} Span */
 
 const DRAFT = 'tracesmith-notes:';
 /** Of the name of an event in a file. */
@@ -17,11 +19,18 @@ let known = null;
 let problem = '';
 /** The note that is chosen. @type {Note | null} */
 let chosen = null;
+/** Whether the file has other times, because its trace has an earlier beginning now. */
+let isMoved = false;
 let loading = new AbortController();
 
 /** What the panel shows about the file. */
 export function notesFile() {
-  return { known, problem, isChanged: known !== null && !isSame(store.get().notes, known.document.notes) };
+  return { known, problem, isChanged: isChanged() };
+}
+
+/** Whether the file is to be written. */
+function isChanged() {
+  return known !== null && (isMoved || !isSame(store.get().notes, known.document.notes));
 }
 
 /** The note that is chosen on the ruler or in the list. */
@@ -38,19 +47,44 @@ export function chooseNote(note) {
 
 /** Loads the notes whenever another trace is opened. */
 export function connectNotes() {
-  let shown = '';
+  /** @type {Layout | null} */
+  let shown = null;
   store.subscribe(() => {
-    const { trace, layout } = store.get();
-    const now = layout?.state === 'ready' ? `${trace} ${layout.path} ${layout.origin_ns}` : '';
+    const { layout } = store.get();
+    const now = layout?.state === 'ready' ? layout : null;
     if (now === shown) return;
+    const before = shown;
     shown = now;
+    if (before && now && isSameFile(before, now)) {
+      follow(before, now);
+      return;
+    }
     known = null;
     chosen = null;
     problem = '';
+    isMoved = false;
     loading.abort();
     store.set({ notes: [] }, { history: 'none' });
     if (now) load();
   });
+}
+
+/**
+ * An event that began earlier was recorded: times count from there now, and notes move with what they are about.
+ * @param {Layout} before @param {Layout} now
+ */
+function follow(before, now) {
+  const shift = Number(BigInt(before.origin_ns) - BigInt(now.origin_ns));
+  if (shift === 0) return;
+  localStorage.removeItem(draftName(before));
+  const moved = (/** @type {Note} */ note) => ({ ...note, from_ns: note.from_ns + shift, to_ns: note.to_ns + shift });
+  if (known) {
+    const { document } = known;
+    known = { ...known, document: { ...document, origin_ns: now.origin_ns, notes: document.notes.map(moved) } };
+  }
+  isMoved = known !== null && known.document.notes.length > 0;
+  chosen = null;
+  put(store.get().notes.map(moved));
 }
 
 /** Gets the notes of the file. A draft that this browser kept is not lost. */
@@ -79,15 +113,14 @@ async function load() {
  * @param {number} time for a note about a moment
  */
 export function addNote(time) {
-  const { selection, area, layout, shapes } = store.get();
-  /** @type {Note} */
-  let note = { from_ns: Math.round(time), to_ns: Math.round(time), text: '' };
-  if (area) note = { ...note, from_ns: Math.round(area.from), to_ns: Math.round(area.to) };
-  if (area && area.rows.length > 0) note = { ...note, ...placeOf(area.rows[0]) };
-  if (selection && layout) {
-    const end = selection.start + selection.duration;
+  const { selection, area, shapes } = store.get();
+  let note = noteAt({ from: time, to: time });
+  if (area) note = { ...noteAt(area), ...placeOf(area.rows) };
+  if (selection) {
+    note = noteAt(store.shown(selection));
+    // A note about an event of a second trace is about a time of the open one.
     const event = shapes.name(selection.shape).slice(0, MOST_NAME_LETTERS);
-    note = { ...note, from_ns: selection.start, to_ns: end, ...placeOf(selection.row), event };
+    if (isOfOpenTrace(selection.row)) note = { ...note, ...placeOf([selection.row]), event };
   }
   put([...store.get().notes, note]);
   return note;
@@ -120,6 +153,7 @@ export async function saveNotes() {
   const saved = await postJson(`t/${trace}/notes`, { base: known.stamp, notes });
   if (store.get().trace !== trace) return;
   known = saved;
+  isMoved = false;
   put(store.get().notes);
 }
 
@@ -136,8 +170,20 @@ export function rowOfNote({ track, lane }) {
   return found && (lane ?? 0) < found.rows ? found.first_row + (lane ?? 0) : null;
 }
 
-/** @param {number} row @returns {Partial<Note>} */
-function placeOf(row) {
+/** An empty note about a time. A second trace can go beyond the open one. @param {Span} span @returns {Note} */
+function noteAt({ from, to }) {
+  const [from_ns, to_ns] = [from, to].map((time) => Math.round(Math.min(Math.max(time, 0), store.span())));
+  return { from_ns, to_ns, text: '' };
+}
+
+/** @param {number} row */
+function isOfOpenTrace(row) {
+  return store.layerOf(row).key === 'a';
+}
+
+/** The place of the first of these rows that the open trace has. @param {number[]} rows @returns {Partial<Note>} */
+function placeOf(rows) {
+  const row = rows.find(isOfOpenTrace) ?? -1;
   const track = store.get().layout?.tracks.find(({ first_row, rows }) => row >= first_row && row < first_row + rows);
   return track ? { track: track.key, lane: row - track.first_row } : {};
 }
@@ -159,7 +205,7 @@ function keepDraft() {
   if (!known) return;
   const { notes } = store.get();
   try {
-    if (isSame(notes, known.document.notes)) localStorage.removeItem(draftName());
+    if (!isChanged()) localStorage.removeItem(draftName());
     else localStorage.setItem(draftName(), JSON.stringify({ stamp: known.stamp, notes }));
   } catch {
     problem = 'The browser has no room for these notes: download them before you close the page.';
@@ -176,9 +222,14 @@ function readDraft() {
   }
 }
 
+/** Whether a file was opened once for both, and has grown at most. @param {Layout} one @param {Layout} other */
+function isSameFile(one, other) {
+  const stamp = (/** @type {Layout} */ { generation }) => generation.slice(0, generation.lastIndexOf('-'));
+  return one.path === other.path && stamp(one) === stamp(other);
+}
+
 /** A draft belongs to a recording, wherever the file lies. */
-function draftName() {
-  const { layout } = store.get();
+function draftName(layout = store.get().layout) {
   return `${DRAFT}${layout?.name}:${layout?.origin_ns}`;
 }
 

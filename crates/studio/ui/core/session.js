@@ -1,7 +1,11 @@
 // Opens traces: the session, the layout and the shapes of a trace, and changes that the server reports.
 
-import { connectAddress, stateOfAddress, traceOfAddress } from './address.js';
+import { connectAddress, laterOfAddress, stateOfAddress, traceOfAddress } from './address.js';
 import { ApiError, connectionState, getJson, isAbort, onConnection, onStale, readEvents } from './api.js';
+import { connectCompare } from './compare.js';
+import { abortLayers, renewLayers, showLayer } from './layers.js';
+import { answersFor, carriedOver, continues, isHeld, isRecording, move, watchEdge } from './live.js';
+import { refreshRecordings } from './recordings.js';
 import { ShapeTable } from './shapes.js';
 import { loadSteps } from './steps.js';
 import { store } from './store.js';
@@ -16,23 +20,28 @@ const REMEMBERED = 'tracesmith-rows:';
 
 /** Cancels what is being loaded when another trace is opened. */
 let loading = new AbortController();
+/** What the address says about rows that are not there yet. */
+let later = laterOfAddress('');
 
 /** Gets the session, opens the trace that the address names or the first, and follows changes. */
 export async function start() {
   connectAddress();
+  connectCompare(applyLater);
+  watchEdge();
   onConnection((connection) => {
     store.set({ connection });
     if (connection === 'online') refresh();
   });
   onStale(() => {
     // One question is enough for all the answers that were refused together.
-    if (store.get().problem === '') follow();
+    if (store.get().problem === '') followAll();
   });
   addEventListener('popstate', () => applyAddress());
   addEventListener('hashchange', () => applyAddress());
   store.subscribe((changed) => {
     if (changed.has('trace')) load();
     if (changed.has('rows')) remember();
+    if (changed.has('following')) void catchUp();
   });
   await getSession();
   followEvents();
@@ -55,13 +64,21 @@ async function getSession() {
 /** After the server came back: what it holds may have changed. */
 async function refresh() {
   if (store.get().trace < 0) await getSession();
-  else await follow();
+  else await followAll();
+}
+
+/** Asks again how the open trace and the other layers are. */
+async function followAll() {
+  await follow();
+  await Promise.all(store.get().layers.map((layer) => showLayer(layer))).catch(report);
 }
 
 /** Opens the trace of the state from the beginning. */
 async function load() {
-  const nothing = { layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [], problem: '' };
-  store.set(nothing, { history: 'none' });
+  abortLayers();
+  // At once: the layout of one trace does not belong to the number of another.
+  const nothing = { layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [], layers: [], compare: null };
+  store.set({ ...nothing, problem: '', following: false, answers: '' }, { history: 'none' });
   await follow();
 }
 
@@ -93,16 +110,22 @@ async function follow() {
 /** @param {Layout} layout @param {AbortSignal} signal */
 async function show(layout, signal) {
   const { trace } = store.get();
-  const isFirst = store.get().layout?.state !== 'ready';
+  const before = store.get().layout;
+  const isGrown = before?.state === 'ready' && before.live !== undefined && continues(before, layout);
+  const known = isGrown ? store.get().shapes : new ShapeTable([]);
   /** @type {import('./answers.d.ts').Shape[]} */
-  const shapes = await getJson(`t/${trace}/shapes`, { from: 0 }, { signal });
+  const more = await getJson(`t/${trace}/shapes`, { from: known.length }, { signal });
   if (signal.aborted) return;
-  void loadSteps(trace, layout, signal);
-  if (!isFirst) {
-    store.set({ layout, shapes: new ShapeTable(shapes), problem: '' }, { history: 'none' });
+  const shapes = more.length > 0 ? known.with(more) : known;
+  const answers = answersFor(layout);
+  if (answers !== store.get().answers) loadSteps(trace, layout, signal);
+  if (before?.state === 'ready') {
+    const carried = before.live ? carriedOver(store.get(), before, layout) : {};
+    move({ layout, shapes, answers, problem: '', ...carried });
+    if (isRecording(before) && !isRecording(layout)) store.announce('The recording has ended');
     return;
   }
-  store.set({ layout, shapes: new ShapeTable(shapes), rows: remembered(layout) }, { history: 'none' });
+  store.set({ layout, shapes, answers, rows: remembered(layout) }, { history: 'none' });
   const named = traceOfAddress();
   if (named === null || named === trace) await applyAddress();
   else
@@ -117,7 +140,7 @@ async function applyAddress() {
   const { layout, trace } = store.get();
   const named = traceOfAddress();
   if (named !== null && named !== trace && store.get().session?.traces.some(({ id }) => id === named)) {
-    store.set({ trace: named }, { history: 'none' });
+    store.set({ trace: named, selection: null, area: null }, { history: 'none' });
     return;
   }
   if (layout?.state !== 'ready') return;
@@ -125,11 +148,27 @@ async function applyAddress() {
   const { selection } = store.get();
   const isSame = selection && pending && selection.row === pending.row && selection.start === pending.start;
   store.set({ ...change, selection: isSame ? selection : null }, { history: 'none' });
-  if (!pending || isSame) return;
+  later = laterOfAddress();
+  if (change.compare && store.get().layers.some(({ key }) => key === 'b')) await applyLater();
+  if (pending && !isSame) await choose(pending);
+}
+
+/** What the address says about rows of a second trace, which is there now. */
+async function applyLater() {
+  const { area, pending } = later();
+  later = laterOfAddress('');
+  if (area) store.set({ area }, { history: 'none' });
+  if (pending) await choose(pending);
+}
+
+/** Selects the slice that starts there. @param {{row: number, start: number}} pending */
+async function choose(pending) {
+  const layer = store.layerOf(pending.row);
   try {
+    const at = pointAfter({ ...pending, row: layer.local(pending.row) });
     /** @type {import('./answers.d.ts').Slice | null} */
-    const slice = await getJson(`t/${trace}/neighbor`, { ...pointAfter(pending), direction: 'previous' });
-    if (slice && slice.start === pending.start) store.set({ selection: slice }, { history: 'none' });
+    const slice = await getJson(`t/${layer.trace}/neighbor`, { ...at, direction: 'previous' });
+    if (slice && slice.start === pending.start) store.set({ selection: layer.placed(slice) }, { history: 'none' });
   } catch (error) {
     report(error);
   }
@@ -156,7 +195,7 @@ async function followEvents() {
     const onHidden = () => document.hidden && stream.abort();
     document.addEventListener('visibilitychange', onHidden);
     try {
-      await readEvents((event) => 'trace' in event && changed(event), stream.signal);
+      await readEvents(noted, stream.signal);
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return;
     } finally {
@@ -166,19 +205,54 @@ async function followEvents() {
   }
 }
 
+/** @param {import('./answers.d.ts').ServerEvent} event */
+function noted(event) {
+  if ('trace' in event) void changed(event);
+  else if ('recording' in event) void refreshRecordings();
+}
+
+/** Whether a change is being looked at, and whether another one came meanwhile. */
+const looking = { now: false, again: false };
+
 /** @param {{trace: number, generation: string, state: string}} event */
 async function changed({ trace, generation, state }) {
   const { layout } = store.get();
+  if (state === 'ready') renewLayers(trace, generation).catch(report);
   if (trace !== store.get().trace || !layout || layout.state !== 'ready') return;
   if (layout.generation === generation && layout.state === state) return;
+  // One at a time: a page that is slow goes on with the last one.
+  looking.again = looking.now;
+  if (looking.now) return;
+  looking.now = true;
   try {
-    /** @type {Layout} */
-    const next = await getJson(`t/${trace}/layout`, {}, { signal: loading.signal });
-    if (next.state === 'ready') await show(next, loading.signal);
-    else store.set({ layout: next }, { history: 'none' });
+    do {
+      looking.again = false;
+      await look(store.get().trace);
+    } while (looking.again);
   } catch (error) {
     if (!isAbort(error)) report(error);
+  } finally {
+    looking.now = false;
   }
+}
+
+/** @param {number} trace */
+async function look(trace) {
+  const { signal } = loading;
+  /** @type {Layout} */
+  const next = await getJson(`t/${trace}/layout`, {}, { signal });
+  if (signal.aborted) return;
+  const { layout } = store.get();
+  if (next.state !== 'ready') store.set({ layout: next }, { history: 'none' });
+  else if (layout && isHeld(next)) store.set({ behind: next.span_ns - layout.span_ns }, { history: 'none' });
+  else await show(next, signal);
+}
+
+/** The picture of a recording has been still and moves again. */
+async function catchUp() {
+  const { trace, layout, following } = store.get();
+  if (!following || trace < 0 || !isRecording(layout)) return;
+  await changed({ trace, generation: '', state: 'ready' });
 }
 
 /** The choice of rows of that trace, kept by its path and size. @param {Layout} layout */
@@ -199,8 +273,9 @@ function remember() {
 }
 
 /** @param {Layout} layout */
-function traceName({ path, bytes }) {
-  return `${path}:${bytes}`;
+function traceName({ path, bytes, live }) {
+  // A file that grows has no size.
+  return live ? path : `${path}:${bytes}`;
 }
 
 /** @param {unknown} error */

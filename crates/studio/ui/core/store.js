@@ -5,6 +5,7 @@
 /** @typedef {import('./answers.d.ts').Slice} Slice */
 /** @typedef {{rows: number[], from: number, to: number}} Area  `rows` is empty for a time range of all rows */
 /** @typedef {{row: number, time: number, slice: Slice | null}} Hover */
+/** @typedef {import('./align.js').Compare} Compare */
 /** @typedef {'device' | 'process' | 'rank'} Grouping */
 /**
  * @typedef {object} RowChoices  which rows are shown, and how; tracks and groups by their keys
@@ -31,15 +32,22 @@
  * @property {RowChoices} rows
  * @property {Span[]} steps the trace's steps, when they are known
  * @property {string[]} stepNames
+ * @property {Layer[]} layers what is shown with the open trace on the same timeline
+ * @property {Compare | null} compare the trace that the open one is compared with
  * @property {number} scroll CSS pixels above the first row that is seen
  * @property {{row: number, serial: number} | null} reveal a row to scroll into view
  * @property {import('./api.js').Connection} connection
+ * @property {boolean} following whether the window follows a trace that is being recorded
+ * @property {number} behind ns that a recording has gone on while the picture stood still
+ * @property {string} answers the generation that panels ask about
  * @property {string} problem why the picture may be wrong, or empty
  * @property {string} announcement last thing that the live region reports
  */
 /** @typedef {{history?: 'push' | 'replace' | 'none'}} SetOptions */
 /** @typedef {(changed: Set<keyof State>, options: SetOptions) => void} Listener */
 
+import { aligned, stepAt } from './align.js';
+import { Layer, placeOf } from './layer.js';
 import { ShapeTable } from './shapes.js';
 
 /** The shortest window: 50 ns over the whole width. */
@@ -67,14 +75,21 @@ class Store {
     rows: { pinned: [], hidden: [], folded: [], filter: '', grouping: 'device' },
     steps: [],
     stepNames: [],
+    layers: [],
+    compare: null,
     scroll: 0,
     reveal: null,
+    following: false,
+    behind: 0,
+    answers: '',
     connection: 'online',
     problem: '',
     announcement: '',
   };
   /** @type {Set<Listener>} */
   #listeners = new Set();
+  /** The layers of the state that they were made for. @type {{state: State | null, layers: Layer[]}} */
+  #made = { state: null, layers: [] };
 
   /** The state; do not change it in place. @returns {Readonly<State>} */
   get() {
@@ -94,6 +109,9 @@ class Store {
     }
     if (changed.size === 0) return;
     this.#state = { ...this.#state, ...partial };
+    const follows = aligned(this.#state, changed);
+    this.#state = { ...this.#state, ...follows };
+    for (const name of /** @type {(keyof State)[]} */ (Object.keys(follows))) changed.add(name);
     for (const listener of [...this.#listeners]) listener(changed, options);
   }
 
@@ -107,17 +125,54 @@ class Store {
     return () => this.#listeners.delete(listener);
   }
 
-  /** What is shown at first: all, unless the work of GPUs is only a small part of it. @returns {Span} */
+  /**
+   * What is shown at first: all, unless the work of GPUs is only a small part of it. While a trace is recorded, its end
+   * is shown, so that the window follows it.
+   * @returns {Span}
+   */
   firstWindow() {
-    const [from, to] = this.#state.layout?.work ?? [0, this.span()];
+    const { layout } = this.#state;
+    const [from, to] = layout?.work ?? [0, this.span()];
     const room = (to - from) * WORK_MARGIN;
-    const isSmall = to > from && to - from < WORK_SHARE * this.span();
+    const isSmall = to > from && to - from < WORK_SHARE * this.span() && layout?.live?.state !== 'recording';
     return isSmall ? this.clamp({ from: from - room, to: to + room }) : { from: 0, to: this.span() };
   }
 
   /** Length of the open trace in ns. */
   span() {
     return Math.max(1, this.#state.layout?.span_ns ?? 1);
+  }
+
+  /** All layers in their order, the open trace first. @returns {Layer[]} */
+  layers() {
+    if (this.#made.state === this.#state) return this.#made.layers;
+    const { trace, layout, shapes, steps, stepNames, layers } = this.#state;
+    const label = layers.some(({ key }) => key === 'b') ? 'A' : '';
+    const first = new Layer({ key: 'a', trace, label, layout, shapes, steps, stepNames });
+    this.#made = { state: this.#state, layers: [first, ...layers] };
+    return this.#made.layers;
+  }
+
+  /** The layer that has a row. @param {number} row @returns {Layer} */
+  layerOf(row) {
+    const layers = this.layers();
+    return layers.find(({ place }) => place === placeOf(row)) ?? layers[0];
+  }
+
+  /** The time range that all layers lie in. @returns {Span} */
+  extent() {
+    const extents = this.layers().map(({ extent }) => extent);
+    return { from: Math.min(...extents.map(({ from }) => from)), to: Math.max(...extents.map(({ to }) => to)) };
+  }
+
+  /**
+   * The time range of a slice on the timeline.
+   * @param {{row: number, start: number, duration: number}} slice
+   * @returns {Span}
+   */
+  shown({ row, start, duration }) {
+    const from = this.layerOf(row).shown(start);
+    return { from, to: from + duration };
   }
 
   /**
@@ -131,6 +186,20 @@ class Store {
   }
 
   /**
+   * Moves the window to a slice, with `margin` of its length on both sides.
+   * @param {{row: number, start: number, duration: number}} slice
+   * @param {{margin?: number, history?: 'push' | 'replace' | 'none'}} [options]
+   */
+  zoomToSlice(slice, { margin = 1, history = 'push' } = {}) {
+    const compare = this.#alignedAt(slice);
+    if (compare) this.set({ compare }, { history: 'none' });
+    const { from, to } = this.shown({ ...slice, duration: Math.max(1, slice.duration) });
+    const room = (to - from) * margin;
+    const window = this.clamp({ from: from - room, to: to + room });
+    this.set({ window, ...(compare ? { compare: { ...compare } } : {}) }, { history });
+  }
+
+  /**
    * Selects a slice. `reveal` also moves the window and scrolls, if the slice cannot be seen.
    * @param {Slice | null} slice
    * @param {{reveal?: boolean, history?: 'push' | 'replace'}} [options]
@@ -141,7 +210,13 @@ class Store {
     if (slice) change.area = null;
     if (slice && reveal) {
       change.reveal = { row: slice.row, serial: (this.#state.reveal?.serial ?? 0) + 1 };
-      change.window = this.#windowWith(slice);
+      const isSeen = this.#isSeen(slice);
+      const compare = isSeen ? null : this.#alignedAt(slice);
+      if (compare) {
+        this.set({ compare }, { history: 'none' });
+        change.compare = { ...compare };
+      }
+      if (!isSeen) change.window = this.#windowWith(slice);
     }
     this.set(change, { history });
   }
@@ -172,20 +247,39 @@ class Store {
    * @returns {Span}
    */
   clamp({ from, to }) {
-    const whole = this.span();
+    const extent = this.extent();
+    const whole = extent.to - extent.from;
     const length = Math.min(Math.max(to - from, Math.min(MIN_SPAN_NS, whole)), whole);
     const middle = (from + to) / 2;
-    const start = Math.min(Math.max(middle - length / 2, 0), whole - length);
+    const start = Math.min(Math.max(middle - length / 2, extent.from), extent.to - length);
     return { from: roundTime(start), to: roundTime(start + length) };
+  }
+
+  /** Whether a slice lies in the window, at a readable size. @param {Slice} slice */
+  #isSeen(slice) {
+    const { from, to } = this.#state.window;
+    const shown = this.shown(slice);
+    return shown.from >= from && shown.to <= to && slice.duration / (to - from) > 0.005;
+  }
+
+  /**
+   * The comparison by the step that a slice of the second trace is in, so that it is near the same step of the first
+   * when the window moves there. Null if nothing changes.
+   * @param {{row: number, start: number}} slice
+   * @returns {Compare | null}
+   */
+  #alignedAt({ row, start }) {
+    const { compare } = this.#state;
+    const { key, steps } = this.layerOf(row);
+    if (key !== 'b' || compare?.align !== 'steps' || steps.length === 0) return null;
+    return { ...compare, step: stepAt(steps, start) };
   }
 
   /** A window that shows `slice` at a readable size. @param {Slice} slice @returns {Span} */
   #windowWith(slice) {
     const { from, to } = this.#state.window;
-    const [start, end] = [slice.start, slice.start + slice.duration];
+    const { from: start, to: end } = this.shown(slice);
     const share = slice.duration / (to - from);
-    const seen = start >= from && end <= to;
-    if (seen && share > 0.005) return this.#state.window;
     if (share > 0.005 && share < 0.8) {
       const half = (to - from) / 2;
       return this.clamp({ from: (start + end) / 2 - half, to: (start + end) / 2 + half });

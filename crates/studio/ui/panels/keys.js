@@ -14,6 +14,8 @@ const KEYS = [
       ['[ ]', 'previous step, next step'],
       ['F', 'zoom to the selection'],
       ['Home', 'show the whole trace'],
+      ['< >', 'move the second trace of a comparison'],
+      ['L', 'follow a recording, or pause'],
     ],
   ],
   [
@@ -47,6 +49,8 @@ const KEYS = [
       ['C', 'the critical path'],
       ['I', 'the causes of idle time'],
       ['E', 'the events in view as a table'],
+      [', .', 'in Replay: previous call, next call'],
+      ['B', 'in Replay: before or after the call'],
       ['?', 'this list'],
     ],
   ],

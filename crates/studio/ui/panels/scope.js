@@ -31,7 +31,7 @@ export function scopeSpan() {
 export function selectedSpan() {
   const { area, selection } = store.get();
   if (area) return { from: Math.floor(area.from), to: Math.ceil(area.to) };
-  if (selection) return { from: selection.start, to: selection.start + Math.max(1, selection.duration) };
+  if (selection) return store.shown({ ...selection, duration: Math.max(1, selection.duration) });
   return null;
 }
 
@@ -49,10 +49,9 @@ export function rangeOptions(span) {
   return span ? ` --from ${timeArgument(span.from)} --to ${timeArgument(span.to)}` : '';
 }
 
-/** The file of the open trace as a word of a shell. */
-export function fileArgument() {
-  const path = store.get().layout?.path ?? 'FILE';
-  return quoted(path);
+/** The file of the open trace, or of another one on the timeline, as a word of a shell. */
+export function fileArgument(layer = store.layers()[0]) {
+  return quoted(layer.layout?.path ?? 'FILE');
 }
 
 /** A word of a shell. @param {string} text */

@@ -60,11 +60,14 @@ export function momentOf(text, layout) {
  * @param {string} name
  * @param {import('../core/api.js').Query} query
  * @param {AbortSignal} signal
+ * @param {import('../core/layer.js').Layer} [layer] the open trace, or another one on the timeline
  * @returns {Promise<T>}
  */
-export async function analysis(name, query, signal) {
-  const { trace, layout } = store.get();
-  const key = JSON.stringify([trace, layout?.generation, name, query]);
+export async function analysis(name, query, signal, layer = store.layers()[0]) {
+  const { trace, layout } = layer;
+  // Answers about a trace that grows are asked for again now and then, not with every picture.
+  const generation = layer.place === 0 ? store.get().answers : layout?.generation;
+  const key = JSON.stringify([trace, generation, name, query]);
   const kept = answers.get(key);
   if (kept !== undefined) return /** @type {T} */ (kept);
   /** @type {T} */

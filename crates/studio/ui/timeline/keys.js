@@ -1,6 +1,8 @@
 // The keyboard: moving, selecting, marks, steps, and the keys that open the panels' parts.
 
 import { getJson } from '../core/api.js';
+import { nudge } from '../core/compare.js';
+import { toggleFollowing } from '../core/live.js';
 import { addNote, chooseNote } from '../core/notes.js';
 import { store } from '../core/store.js';
 import { openGoTo } from './go-to.js';
@@ -14,6 +16,8 @@ import { openEvents } from './events-table.js';
 const ZOOM_STEP = 1.3;
 const PAN_STEP = 0.12;
 const STEP_MARGIN = 0.02;
+/** How far a second trace moves, as a share of the window. */
+const NUDGE = 0.01;
 
 /** @param {Timeline} timeline */
 export function connectKeys(timeline) {
@@ -23,7 +27,7 @@ export function connectKeys(timeline) {
     s: () => zoom(timeline, ZOOM_STEP),
     a: () => pan(-PAN_STEP),
     d: () => pan(PAN_STEP),
-    Home: () => store.zoomTo({ from: 0, to: store.span() }, { margin: 0 }),
+    Home: () => store.zoomTo(store.extent(), { margin: 0 }),
     f: focus,
     '.': () => neighbor(timeline, 'next', 'any'),
     ',': () => neighbor(timeline, 'previous', 'any'),
@@ -37,6 +41,9 @@ export function connectKeys(timeline) {
     c: () => store.openTab('critical-path'),
     i: () => store.openTab('idle'),
     e: () => openEvents(timeline),
+    '<': () => nudge(-NUDGE),
+    '>': () => nudge(NUDGE),
+    l: toggleFollowing,
     '/': () => panel('ts-search').open?.('/'),
     ':': () => panel('ts-search').open?.(':'),
     '?': () => panel('ts-keys').toggle?.(),
@@ -60,15 +67,19 @@ function isTyping(event) {
 }
 
 /**
- * Around the pointer if it is over the rows, else around the selection if it is seen, else around the middle.
+ * Around the end of a recording that is followed, else around the pointer if it is over the rows, else around the
+ * selection if it is seen, else around the middle.
  * @param {Timeline} timeline
  * @param {number} factor
  */
 function zoom(timeline, factor) {
-  const { hover, selection, window } = store.get();
-  const selected = selection ? selection.start + selection.duration / 2 : NaN;
+  const { hover, selection, window, following } = store.get();
+  const shown = selection && store.shown(selection);
+  const selected = shown ? (shown.from + shown.to) / 2 : NaN;
   const isSeen = selected >= window.from && selected <= window.to;
-  const time = hover?.time ?? (isSeen ? selected : (window.from + window.to) / 2);
+  // A window that follows a recording goes on to end where it ends.
+  const edge = following ? window.to : undefined;
+  const time = edge ?? hover?.time ?? (isSeen ? selected : (window.from + window.to) / 2);
   zoomAround(timeline, timeline.view.x(time) / timeline.ratio, factor, false);
 }
 
@@ -82,8 +93,7 @@ function pan(share) {
 /** Zooms to the selection or the area. */
 function focus() {
   const { selection, area } = store.get();
-  if (selection)
-    store.zoomTo({ from: selection.start, to: selection.start + Math.max(1, selection.duration) }, { margin: 0.5 });
+  if (selection) store.zoomToSlice(selection, { margin: 0.5 });
   else if (area) store.zoomTo(area, { margin: 0.05 });
 }
 
@@ -92,15 +102,19 @@ function focus() {
  * @param {Timeline} timeline @param {'next' | 'previous'} direction @param {'any' | 'same'} which
  */
 async function neighbor(timeline, direction, which) {
-  const { selection, trace, window } = store.get();
+  const { selection, window } = store.get();
   const at = selection ?? firstRow(timeline, window.from);
   if (!at) return;
+  const layer = store.layerOf(at.row);
   const shape = which === 'same' && selection ? selection.shape : null;
   /** @type {Slice | null} */
-  const slice = await getJson(`t/${trace}/neighbor`, { row: at.row, time: at.start, direction, shape }).catch(
-    () => null,
-  );
-  if (slice) store.select(slice, { reveal: true, history: 'replace' });
+  const slice = await getJson(`t/${layer.trace}/neighbor`, {
+    row: layer.local(at.row),
+    time: at.start,
+    direction,
+    shape,
+  }).catch(() => null);
+  if (slice) store.select(layer.placed(slice), { reveal: true, history: 'replace' });
   else store.announce(direction === 'next' ? 'No later event' : 'No earlier event');
 }
 
@@ -119,7 +133,7 @@ function firstRow(timeline, time) {
 /** The time at the pointer, else of the selection, else of the middle. */
 function pointedTime() {
   const { hover, selection, window } = store.get();
-  return Math.round(hover?.time ?? selection?.start ?? (window.from + window.to) / 2);
+  return Math.round(hover?.time ?? (selection && store.shown(selection).from) ?? (window.from + window.to) / 2);
 }
 
 /** Sets a mark at the pointer, the selection or the middle, or takes the one there away. */

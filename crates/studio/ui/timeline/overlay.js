@@ -7,11 +7,10 @@ import { drawFlagLines } from './flags.js';
 import { InkTable } from './inks.js';
 
 /** @typedef {import('../core/store.js').Span} Span */
-/** @typedef {{row: number, time: number}} Point */
+/** @typedef {{row: number, time: number}} Point  in the times of the row's layer */
 /** @typedef {{from: Point, to: Point, kind: string}} Arrow */
-/**
- * @typedef {{row: number, from: number, to: number, kind: 'evidence' | 'critical' | 'ghost'}} RowSpan  row -1: all rows
- */
+/** @typedef {'evidence' | 'critical' | 'ghost' | 'pair'} SpanKind */
+/** @typedef {{row: number, from: number, to: number, kind: SpanKind}} RowSpan  row -1: all rows */
 /** @typedef {{top: number, height: number}} Place CSS pixels from the top of the canvas */
 /**
  * @typedef {object} OverlayScene
@@ -24,6 +23,7 @@ import { InkTable } from './inks.js';
  * @property {RowSpan[]} spans
  * @property {import('./inks.js').InkTable} inks
  * @property {boolean} isSelecting
+ * @property {(row: number, time: number) => number} shown a time of the row's layer on the timeline
  */
 
 /** @type {Record<string, Record<'light' | 'dark', import('../core/colors.js').Rgb>>} */
@@ -56,7 +56,10 @@ export class Overlay {
     context.clearRect(0, 0, this.#canvas.width, this.#canvas.height);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     if (state.area) this.#drawArea(scene, state.area);
-    for (const span of scene.spans) if (span.to > view.from && span.from < view.to) this.#drawSpan(scene, span);
+    for (const span of scene.spans) {
+      const [from, to] = [span.from, span.to].map((time) => scene.shown(span.row, time));
+      if (to > view.from && from < view.to) this.#drawSpan(scene, { ...span, from, to });
+    }
     if (state.selection) this.#drawSelection(scene, state.selection);
     for (const arrow of scene.arrows) this.#drawArrow(scene, arrow);
     context.fillStyle = scene.inks.css('evidence');
@@ -111,10 +114,11 @@ export class Overlay {
       context.fillRect(left, place.top + place.height - 3, width, 3);
       return;
     }
-    context.fillStyle = inks.css(kind === 'ghost' ? 'soft' : 'evidence', 0.12);
+    const ink = /** @type {const} */ ({ evidence: 'evidence', ghost: 'soft', pair: 'ink' })[kind];
+    context.fillStyle = inks.css(ink, kind === 'pair' ? 0 : 0.12);
     context.fillRect(left, place.top, width, place.height);
-    context.strokeStyle = inks.css(kind === 'ghost' ? 'soft' : 'evidence');
-    context.lineWidth = 1.5;
+    context.strokeStyle = inks.css(ink);
+    context.lineWidth = kind === 'pair' ? 2 : 1.5;
     context.setLineDash(kind === 'ghost' ? [4, 3] : []);
     context.strokeRect(left + 0.5, place.top + 0.5, Math.max(1, width - 1), place.height - 1);
     context.setLineDash([]);
@@ -125,8 +129,9 @@ export class Overlay {
     const { view, ratio, inks, pinned } = scene;
     const place = scene.place(row);
     if (!place || place.top + place.height < 0) return;
-    const left = Math.max(-3, view.x(start) / ratio);
-    const right = Math.min(this.#canvas.width / ratio + 3, view.x(start + duration) / ratio);
+    const from = scene.shown(row, start);
+    const left = Math.max(-3, view.x(from) / ratio);
+    const right = Math.min(this.#canvas.width / ratio + 3, view.x(from + duration) / ratio);
     const width = Math.max(LEAST_WIDTH, right - left);
     const context = this.#context;
     if (place.top < pinned && place.top + place.height > pinned) return;
@@ -138,10 +143,10 @@ export class Overlay {
   }
 
   /** @param {OverlayScene} scene @param {Arrow} arrow */
-  #drawArrow({ view, ratio, place }, { from, to, kind }) {
+  #drawArrow({ view, ratio, place, shown }, { from, to, kind }) {
     const [start, end] = [place(from.row), place(to.row)];
     if (!start || !end) return;
-    const [x0, x1] = [view.x(from.time) / ratio, view.x(to.time) / ratio];
+    const [x0, x1] = [from, to].map(({ row, time }) => view.x(shown(row, time)) / ratio);
     const [y0, y1] = [start.top + start.height / 2, end.top + end.height / 2];
     const context = this.#context;
     const bend = Math.min(90, Math.max(18, Math.abs(x1 - x0) / 2));

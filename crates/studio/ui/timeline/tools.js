@@ -29,10 +29,11 @@ export function connectTools(element) {
   const hidden = h('button', { type: 'button', class: 'quiet', onclick: () => store.chooseRows({ hidden: [] }) });
   fill(element, filter, grouping, hidden);
   const show = () => {
-    const { rows, layout } = store.get();
+    const { rows } = store.get();
     if (filter.value !== rows.filter) filter.value = rows.filter;
     // Only a distributed job has ranks.
-    const hasRanks = layout?.groups.some(({ rank }) => rank !== undefined) ?? false;
+    const groups = store.layers().flatMap(({ layout }) => layout?.groups ?? []);
+    const hasRanks = groups.some(({ rank }) => rank !== undefined);
     const offered = GROUPINGS.filter(([name]) => name !== 'rank' || hasRanks || rows.grouping === 'rank');
     fill(
       grouping,
@@ -42,6 +43,7 @@ export function connectTools(element) {
     hidden.textContent = `${rows.hidden.length} hidden`;
     hidden.title = 'Show all rows again';
   };
-  store.subscribe((changed) => (changed.has('rows') || changed.has('layout')) && show());
+  const shown = /** @type {const} */ (['rows', 'layout', 'layers']);
+  store.subscribe((changed) => shown.some((name) => changed.has(name)) && show());
   show();
 }

@@ -28,6 +28,8 @@ export class Tree {
   #list;
   /** @type {HTMLElement[]} */
   #elements = [];
+  /** What is shown, without facts, which grow with a trace. */
+  #shown = '';
   /** Key of the item that the keyboard is at. */
   #current = '';
 
@@ -42,6 +44,14 @@ export class Tree {
 
   /** @param {RowList} rows */
   show(rows) {
+    const items = rows.all();
+    const shown = JSON.stringify(items.map(shape));
+    if (shown === this.#shown) {
+      // The elements stay, so that a click that has begun ends where it began.
+      items.forEach((item, i) => showFact(this.#elements[i], item));
+      return;
+    }
+    this.#shown = shown;
     const had = this.#elements.find((element) => element === document.activeElement)?.dataset.key;
     fill(this.#pins, ...rows.pinned.map((item) => this.#element(item)));
     fill(this.#list, ...rows.items.map((item) => this.#element(item)));
@@ -67,7 +77,8 @@ export class Tree {
           this.#button(isPinned ? 'Unpin' : 'Pin to the top', isPinned ? '▾' : '▴', () => pin(key)),
           this.#button('Hide', '×', () => hide(key)),
         ];
-    const fact = isGroup ? '' : trackFact(item);
+    const layer = layerOf(item);
+    const fact = factOf(item);
     return h(
       'div',
       {
@@ -76,8 +87,9 @@ export class Tree {
         'aria-level': isGroup || isPinned ? 1 : 2,
         'aria-expanded': canFold ? !isFolded : null,
         'aria-selected': 'false',
-        'aria-label': isGroup ? label : `${label}, ${KINDS[track?.kind ?? ''] ?? ''}${fact ? `, ${fact}` : ''}`,
+        'aria-label': spoken(item),
         'data-key': key,
+        'data-layer': layer && layer.style !== 'solid' ? layer.key : null,
         'data-kind': track && !isGroup ? track.kind : 'group',
         tabindex: -1,
         title: isGroup ? label : `${label}: ${KINDS[track?.kind ?? ''] ?? ''}${fact ? `, ${fact}` : ''}`,
@@ -87,6 +99,8 @@ export class Tree {
         },
       },
       h('span', { class: 'tl-twisty', 'aria-hidden': 'true' }, canFold ? (isFolded ? '▸' : '▾') : ''),
+      // With the space that separates it from the name where the text is read.
+      layer?.label ? h('span', { class: 'tl-layer' }, `${layer.label} `) : null,
       h(
         'span',
         { class: 'tl-text' },
@@ -140,6 +154,37 @@ export class Tree {
   #parent(at) {
     return this.#elements.slice(0, at).findLast((element) => element.getAttribute('aria-level') === '1');
   }
+}
+
+/** What decides how the element of an item looks. @param {Item} item */
+function shape(item) {
+  const { key, label, height, isGroup, isFolded, isPinned, track } = item;
+  const hasFact = factOf(item) !== '';
+  return [key, label, height, isGroup, isFolded, isPinned, hasFact, track ? [track.kind, track.rows] : null];
+}
+
+/** @param {Item} item */
+function factOf(item) {
+  return item.isGroup ? '' : trackFact(item);
+}
+
+/** The name of an item for those who hear it. @param {Item} item */
+function spoken(item) {
+  const { isGroup, label, track } = item;
+  const layer = layerOf(item);
+  const name = layer?.label ? `${layer.label} ${label}` : label;
+  return [name, isGroup ? '' : KINDS[track?.kind ?? ''], factOf(item)].filter(Boolean).join(', ');
+}
+
+/** The layer of a track. @param {Item} item */
+function layerOf({ track, isGroup }) {
+  return track && !isGroup ? store.layerOf(track.first_row) : null;
+}
+
+/** @param {HTMLElement} element @param {Item} item */
+function showFact(element, item) {
+  element.setAttribute('aria-label', spoken(item));
+  element.querySelector('.tl-fact')?.setAttribute('data-fact', factOf(item));
 }
 
 /** A line of facts for a high row. @param {Item} item */
