@@ -87,7 +87,8 @@ async fn feed(
 ) {
     let mut pings = tokio::time::interval(PING);
     let mut number = 0_u64;
-    let mut waiting: Vec<Bytes> = studio.library.changes().iter().map(line).collect();
+    let all = || [studio.library.changes(), studio.predictions.changes()].concat();
+    let mut waiting: Vec<Bytes> = all().iter().map(line).collect();
     loop {
         for one in waiting.drain(..) {
             if lines.send(one).await.is_err() {
@@ -97,7 +98,7 @@ async fn feed(
         tokio::select! {
             change = changes.recv() => match change {
                 Ok(change) => waiting.push(line(&*change)),
-                Err(RecvError::Lagged(_)) => waiting.extend(studio.library.changes().iter().map(line)),
+                Err(RecvError::Lagged(_)) => waiting.extend(all().iter().map(line)),
                 Err(RecvError::Closed) => return,
             },
             _ = pings.tick() => {

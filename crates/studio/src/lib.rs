@@ -31,6 +31,7 @@ mod opened;
 mod options;
 mod payload;
 mod places;
+mod predictions;
 mod reply;
 mod routes;
 mod server;

@@ -67,6 +67,16 @@ impl Ready {
         generation
     }
 
+    /// The same trace with a predicted timeline.
+    pub(crate) fn predicted(&self, generation: String, grid: Grid) -> Self {
+        Ready {
+            trace: Arc::clone(&self.trace),
+            facts: Arc::clone(&self.facts),
+            idle: Idle::None,
+            grids: vec![(generation, Arc::new(grid))],
+        }
+    }
+
     /// The newest grid.
     pub(crate) fn grid(&self) -> &Arc<Grid> {
         let (_, grid) = self.grids.last().expect("a trace that is ready has a grid");

@@ -18,6 +18,7 @@ use crate::folder::StartFolder;
 use crate::key::Key;
 use crate::library::Library;
 use crate::options::Options;
+use crate::predictions::Predictions;
 use crate::routes;
 use crate::studio::Studio;
 use crate::tabs::Tabs;
@@ -76,6 +77,7 @@ impl Server {
             control: options.control,
             folder,
             library,
+            predictions: Predictions::new(hub.clone()),
             hub,
             work: Work::new(),
             answers: Answers::default(),

@@ -10,6 +10,7 @@ use crate::folder::StartFolder;
 use crate::key::Key;
 use crate::library::Library;
 use crate::options::Control;
+use crate::predictions::Predictions;
 use crate::tabs::Tabs;
 use crate::work::Work;
 
@@ -21,6 +22,7 @@ pub(crate) struct Studio {
     pub(crate) control: Control,
     pub(crate) folder: StartFolder,
     pub(crate) library: Library,
+    pub(crate) predictions: Predictions,
     pub(crate) hub: Hub,
     pub(crate) work: Work,
     pub(crate) answers: Answers,

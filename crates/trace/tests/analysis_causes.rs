@@ -451,7 +451,7 @@ fn what_if(made: Made, pattern: &str) -> WhatIfReport {
             factor: 0.5,
         }],
         ..WhatIf::default()
-    })
+    }).unwrap()
 }
 
 #[test]

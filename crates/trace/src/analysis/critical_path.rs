@@ -12,7 +12,7 @@ use super::registry::{Analyzer, Answer, Need, row};
 use crate::model::event::EventName;
 use crate::model::trace::Trace;
 use crate::reconstruct::{
-    Activity, Dependencies, ExecutionGraph, Interner, Link, LinkKind, Node, OpTable, Window, name_of,
+    Activity, Dependencies, ExecutionGraph, Interner, LinkKind, Node, OpTable, Timing, Window, name_of,
 };
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
@@ -131,7 +131,7 @@ impl PathPart {
 }
 
 /// The time that the path spent with one thing.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PathTotal {
     /// What kind of thing.
     pub part: PathPart,
@@ -183,6 +183,30 @@ struct Stretch {
 const NO_ROW: u32 = u32::MAX;
 
 impl Segments {
+    /// The critical path by some times, as far as it lies in a time range, and its length.
+    pub(super) fn of(trace: &Trace, activity: &Activity, timing: &impl Timing, window: Window) -> (Self, u64) {
+        let mut path = Path::new(activity);
+        let critical = timing.critical();
+        if let Some((from, begin)) = timing.before(&critical, window) {
+            path.begin(timing.graph(), critical[0] as usize, (from, begin));
+        }
+        for at in critical {
+            path.add(timing, at as usize);
+        }
+        path.clip(window);
+        let segments = path.segments(trace);
+        let path_ns = match (segments.stretches.first(), segments.stretches.last()) {
+            (Some(first), Some(last)) => last.to_ns.saturating_sub(first.from_ns),
+            _ => 0,
+        };
+        (segments, path_ns)
+    }
+
+    /// What the time went to, the most first.
+    pub(super) fn totals(&self, path_ns: u64) -> Vec<PathTotal> {
+        totals(self, path_ns)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.stretches.len()
@@ -254,20 +278,7 @@ impl CriticalPathReport {
         window: Window,
     ) -> Self {
         let slack = slack(trace, activity, graph, window);
-        let mut path = Path::new(activity);
-        let critical = graph.critical();
-        if let Some((from, begin)) = graph.before(&critical, window) {
-            path.begin(graph, critical[0] as usize, (from, begin));
-        }
-        for at in critical {
-            path.add(graph, at as usize);
-        }
-        path.clip(window);
-        let segments = path.segments(trace);
-        let path_ns = match (segments.stretches.first(), segments.stretches.last()) {
-            (Some(first), Some(last)) => last.to_ns.saturating_sub(first.from_ns),
-            _ => 0,
-        };
+        let (segments, path_ns) = Segments::of(trace, activity, graph, window);
         let host = segments.host_stretches();
         let host_ns: u64 = host
             .clone()
@@ -281,7 +292,7 @@ impl CriticalPathReport {
         CriticalPathReport {
             path_ns,
             span_ns: graph.span_within(window),
-            totals: totals(&segments, path_ns),
+            totals: segments.totals(path_ns),
             segments,
             slack,
             assumed_records: dependencies.assumed_records,
@@ -351,19 +362,19 @@ impl<'a> Path<'a> {
     }
 
     /// The stretch between a node and what held it up, and for work its own time.
-    fn add(&mut self, graph: &ExecutionGraph, at: usize) {
-        let time = graph.measured(at);
-        let begin = time - graph.duration(at);
-        let (name, row) = self.name_and_row(graph, at);
-        if let Some(link) = graph.binding(at) {
+    fn add(&mut self, timing: &impl Timing, at: usize) {
+        let time = timing.time(at);
+        let begin = time - timing.length(at);
+        let (name, row) = self.name_and_row(timing.graph(), at);
+        if let Some((from, kind)) = timing.held_by(at) {
             // The path never goes back: an op may end before the one that it overlaps.
             let reached = self.stretches.last().map_or(0, |last| last.to_ns);
-            let from = graph.measured(link.from as usize).max(reached);
+            let from = timing.time(from as usize).max(reached);
             if begin > from {
-                self.push(part_of(&link), name, (from, begin), row);
+                self.push(part_of(kind), name, (from, begin), row);
             }
         }
-        if let Node::Op(_) = graph.nodes[at] {
+        if let Node::Op(_) = timing.graph().nodes[at] {
             // Work that began before the one that held it up ended, as overlapping launches do, counts from there on.
             let reached = self.stretches.last().map_or(begin, |last| last.to_ns);
             let from = reached.max(begin);
@@ -400,8 +411,8 @@ impl<'a> Path<'a> {
     }
 }
 
-fn part_of(link: &Link) -> PathPart {
-    match link.kind {
+fn part_of(kind: LinkKind) -> PathPart {
+    match kind {
         LinkKind::Launched => PathPart::Launch,
         LinkKind::Stream => PathPart::Dispatch,
         LinkKind::Waited(_) => PathPart::StreamWait,

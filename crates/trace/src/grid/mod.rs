@@ -14,6 +14,7 @@ mod cell;
 mod lanes;
 mod levels;
 mod packed;
+mod predicted;
 mod read;
 mod shapes;
 mod slices;
