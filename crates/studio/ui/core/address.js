@@ -6,6 +6,7 @@ import { roundTime, store } from './store.js';
 
 /** @typedef {import('./answers.d.ts').Layout} Layout */
 /** @typedef {import('./store.js').State} State */
+/** @typedef {import('./align.js').Compare} Compare */
 
 const WRITE_AFTER_MS = 150;
 const WRITTEN = /** @type {const} */ ([
@@ -18,33 +19,45 @@ const WRITTEN = /** @type {const} */ ([
   'panel',
   'rows',
   'scroll',
+  'compare',
 ]);
 const LISTS = /** @type {const} */ (['pinned', 'hidden', 'folded']);
+const ALIGNMENTS = /** @type {const} */ (['steps', 'step', 'start', 'manual']);
 const LIST_NAMES = { pinned: 'pin', hidden: 'hide', folded: 'fold' };
 
-/** `KEY.LANE`, the lasting name of a row. @param {Layout} layout @param {number} row */
-export function rowKey(layout, row) {
-  const track = layout.tracks.find(({ first_row, rows }) => row >= first_row && row < first_row + rows);
-  return track ? `${encode(track.key)}.${row - track.first_row}` : '';
+/** `KEY.LANE`, the lasting name of a row; `b~KEY.LANE` for one of the second trace. @param {number} row */
+export function rowKey(row) {
+  const layer = store.layerOf(row);
+  const local = layer.local(row);
+  const track = layer.layout?.tracks.find(({ first_row, rows }) => local >= first_row && local < first_row + rows);
+  return track ? `${prefix(layer)}${encode(track.key)}.${local - track.first_row}` : '';
 }
 
-/** The row of that name. @param {Layout} layout @param {string} key @returns {number | null} */
-export function rowOfKey(layout, key) {
-  const point = key.lastIndexOf('.');
-  const name = decode(key.slice(0, point));
-  const lane = Number(key.slice(point + 1));
-  const track = layout.tracks.find((candidate) => candidate.key === name);
-  return track && lane >= 0 && lane < track.rows ? track.first_row + lane : null;
+/** The row of that name, if its layer is there. @param {string} key @returns {number | null} */
+export function rowOfKey(key) {
+  const layer = store.layers().findLast((one) => key.startsWith(prefix(one)));
+  const own = key.slice(layer ? prefix(layer).length : 0);
+  const point = own.lastIndexOf('.');
+  const name = decode(own.slice(0, point));
+  const lane = Number(own.slice(point + 1));
+  const track = layer?.layout?.tracks.find((candidate) => candidate.key === name);
+  return layer && track && lane >= 0 && lane < track.rows ? layer.row(track.first_row + lane) : null;
+}
+
+/** @param {import('./layer.js').Layer} layer */
+function prefix({ key }) {
+  return key === 'a' ? '' : `${key}~`;
 }
 
 /** The fragment that describes a state. @param {Readonly<State>} state */
 export function fragment(state) {
-  const { layout, window, selection, area, marks, tab, rows, scroll } = state;
+  const { layout, window, selection, area, marks, tab, rows, scroll, compare } = state;
   const parts = [`trace=${state.trace}`];
+  if (compare) parts.push(...compareParts(compare));
   if (layout) {
     parts.push(`from=${number(window.from)}`, `to=${number(window.to)}`);
-    if (selection) parts.push(`select=${rowKey(layout, selection.row)}@${number(selection.start)}`);
-    if (area) parts.push(`area=${areaRows(layout, area.rows)}@${number(area.from)}-${number(area.to)}`);
+    if (selection) parts.push(`select=${rowKey(selection.row)}@${number(selection.start)}`);
+    if (area) parts.push(`area=${areaRows(area.rows)}@${number(area.from)}-${number(area.to)}`);
   }
   if (tab !== 'details') parts.push(`tab=${encode(tab)}`);
   const choices = Object.entries(state.panel).map(([name, text]) => `${encode(name)}.${encode(text)}`);
@@ -59,9 +72,9 @@ export function fragment(state) {
   return parts.join('&');
 }
 
-/** The parts of the page's fragment by name. @returns {Map<string, string>} */
-export function readFragment() {
-  const parts = location.hash.replace(/^#/, '').split('&').filter(Boolean);
+/** The parts of the page's fragment by name. @param {string} [hash] @returns {Map<string, string>} */
+export function readFragment(hash = location.hash) {
+  const parts = hash.replace(/^#/, '').split('&').filter(Boolean);
   return new Map(
     parts.map((part) => {
       const equals = part.indexOf('=');
@@ -88,7 +101,10 @@ export function stateOfAddress(layout) {
   /** @type {Partial<State>} */
   const change = { area: null, selection: null, marks: [] };
   const [from, to] = [Number(parts.get('from') ?? NaN), Number(parts.get('to') ?? NaN)];
-  change.window = to > from ? store.clamp({ from, to }) : { from: 0, to: layout.span_ns };
+  change.compare = compareOf(parts);
+  // What a second trace adds to the time range is not known before it is there.
+  const shown = change.compare ? { from, to } : store.clamp({ from, to });
+  change.window = to > from ? shown : { from: 0, to: layout.span_ns };
   change.marks = (parts.get('mark') ?? '').split(',').filter(Boolean).map(Number).filter(Number.isFinite);
   change.scroll = Number(parts.get('y') ?? 0) || 0;
   change.tab = decode(parts.get('tab') ?? 'details');
@@ -99,7 +115,7 @@ export function stateOfAddress(layout) {
       return [decode(name), decode(text ?? '')];
     }),
   );
-  change.area = areaOf(layout, parts.get('area') ?? '');
+  change.area = areaOf(parts.get('area') ?? '');
   const names = ['pin', 'hide', 'fold', 'filter', 'group'];
   if (names.some((name) => parts.has(name))) {
     change.rows = {
@@ -111,9 +127,51 @@ export function stateOfAddress(layout) {
       grouping: parts.get('group') === 'process' ? 'process' : 'device',
     };
   }
-  const [key, start] = (parts.get('select') ?? '').split('@');
-  const row = key ? rowOfKey(layout, key) : null;
-  return { change, pending: row === null || !start ? null : { row, start: Number(start) } };
+  return { change, pending: selectionOf(parts.get('select') ?? '') };
+}
+
+/**
+ * What the address says about rows of a second trace, to be read when that is there. An empty text says nothing.
+ * @param {string} [hash]
+ * @returns {() => {area: import('./store.js').Area | null, pending: {row: number, start: number} | null}}
+ */
+export function laterOfAddress(hash = location.hash) {
+  const parts = readFragment(hash);
+  const [area, select] = [parts.get('area') ?? '', parts.get('select') ?? ''];
+  return () => ({
+    area: area.includes('~') ? areaOf(area) : null,
+    pending: select.includes('~') ? selectionOf(select) : null,
+  });
+}
+
+/** @param {string} text */
+function selectionOf(text) {
+  const [key, start] = text.split('@');
+  const row = key ? rowOfKey(key) : null;
+  return row === null || !start ? null : { row, start: Number(start) };
+}
+
+/** @param {Compare} compare */
+function compareParts({ trace, align, step, offset }) {
+  const parts = [`with=${trace}`];
+  if (align !== 'steps') parts.push(`align=${align}`);
+  if (step !== null && (align === 'steps' || align === 'step')) parts.push(`step=${step}`);
+  if (align === 'manual') parts.push(`shift=${number(offset)}`);
+  return parts;
+}
+
+/** @param {Map<string, string>} parts @returns {Compare | null} */
+function compareOf(parts) {
+  const trace = parts.get('with') ?? '';
+  if (!/^\d+$/.test(trace)) return null;
+  const align = ALIGNMENTS.find((name) => name === parts.get('align')) ?? 'steps';
+  const step = parts.get('step') ?? '';
+  return {
+    trace: Number(trace),
+    align,
+    step: /^\d+$/.test(step) ? Number(step) : null,
+    offset: Number(parts.get('shift') ?? 0) || 0,
+  };
 }
 
 /** Writes the address when the state changes. */
@@ -134,24 +192,26 @@ export function connectAddress() {
   });
 }
 
-/** Rows of an area, with runs of lanes as `KEY.0-3`. @param {Layout} layout @param {number[]} rows */
-function areaRows(layout, rows) {
+/** Rows of an area, with runs of lanes as `KEY.0-3`. @param {number[]} rows */
+function areaRows(rows) {
   const wanted = new Set(rows);
   const parts = [];
-  for (const { key, first_row, rows: lanes } of layout.tracks) {
-    for (let lane = 0; lane < lanes; lane += 1) {
-      if (!wanted.has(first_row + lane)) continue;
-      const first = lane;
-      while (lane + 1 < lanes && wanted.has(first_row + lane + 1)) lane += 1;
-      parts.push(`${encode(key)}.${first}${lane > first ? `-${lane}` : ''}`);
+  for (const layer of store.layers()) {
+    for (const { key, first_row, rows: lanes } of layer.layout?.tracks ?? []) {
+      for (let lane = 0; lane < lanes; lane += 1) {
+        if (!wanted.has(layer.row(first_row + lane))) continue;
+        const first = lane;
+        while (lane + 1 < lanes && wanted.has(layer.row(first_row + lane + 1))) lane += 1;
+        parts.push(`${prefix(layer)}${encode(key)}.${first}${lane > first ? `-${lane}` : ''}`);
+      }
     }
   }
   return parts.join(',');
 }
 
-/** @param {Layout} layout @param {string} text @returns {import('./store.js').Area | null} */
-function areaOf(layout, text) {
-  const match = /^(.*)@([\d.]+)-([\d.]+)$/.exec(text);
+/** @param {string} text @returns {import('./store.js').Area | null} */
+function areaOf(text) {
+  const match = /^(.*)@(-?[\d.]+)-(-?[\d.]+)$/.exec(text);
   if (!match) return null;
   /** @type {number[]} */
   const rows = [];
@@ -159,7 +219,7 @@ function areaOf(layout, text) {
     const [, key, first, last] = /^(.*)\.(\d+)(?:-(\d+))?$/.exec(part) ?? [];
     if (key === undefined) continue;
     for (let lane = Number(first); lane <= Number(last ?? first); lane += 1) {
-      const row = rowOfKey(layout, `${key}.${lane}`);
+      const row = rowOfKey(`${key}.${lane}`);
       if (row !== null) rows.push(row);
     }
   }
@@ -178,7 +238,7 @@ function number(ns) {
 
 /** @param {string} text */
 function encode(text) {
-  return encodeURIComponent(text).replace(/[-.@]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
+  return encodeURIComponent(text).replace(/[-.@~]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
 }
 
 /** @param {string} text */

@@ -1,7 +1,9 @@
 // Opens traces: the session, the layout and the shapes of a trace, and changes that the server reports.
 
-import { connectAddress, stateOfAddress, traceOfAddress } from './address.js';
+import { connectAddress, laterOfAddress, stateOfAddress, traceOfAddress } from './address.js';
 import { ApiError, connectionState, getJson, isAbort, onConnection, onStale, readEvents } from './api.js';
+import { connectCompare } from './compare.js';
+import { hideLayer, renewLayers } from './layers.js';
 import { ShapeTable } from './shapes.js';
 import { loadSteps } from './steps.js';
 import { store } from './store.js';
@@ -16,10 +18,13 @@ const REMEMBERED = 'tracesmith-rows:';
 
 /** Cancels what is being loaded when another trace is opened. */
 let loading = new AbortController();
+/** What the address says about rows that are not there yet. */
+let later = laterOfAddress('');
 
 /** Gets the session, opens the trace that the address names or the first, and follows changes. */
 export async function start() {
   connectAddress();
+  connectCompare(applyLater);
   onConnection((connection) => {
     store.set({ connection });
     if (connection === 'online') refresh();
@@ -60,7 +65,8 @@ async function refresh() {
 
 /** Opens the trace of the state from the beginning. */
 async function load() {
-  const nothing = { layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [], problem: '' };
+  for (const { key } of store.get().layers) hideLayer(key);
+  const nothing = { layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [], compare: null, problem: '' };
   store.set(nothing, { history: 'none' });
   await follow();
 }
@@ -97,7 +103,7 @@ async function show(layout, signal) {
   /** @type {import('./answers.d.ts').Shape[]} */
   const shapes = await getJson(`t/${trace}/shapes`, { from: 0 }, { signal });
   if (signal.aborted) return;
-  void loadSteps(trace, layout, signal);
+  loadSteps(trace, layout, signal);
   if (!isFirst) {
     store.set({ layout, shapes: new ShapeTable(shapes), problem: '' }, { history: 'none' });
     return;
@@ -125,11 +131,27 @@ async function applyAddress() {
   const { selection } = store.get();
   const isSame = selection && pending && selection.row === pending.row && selection.start === pending.start;
   store.set({ ...change, selection: isSame ? selection : null }, { history: 'none' });
-  if (!pending || isSame) return;
+  later = laterOfAddress();
+  if (change.compare && store.get().layers.some(({ key }) => key === 'b')) await applyLater();
+  if (pending && !isSame) await choose(pending);
+}
+
+/** What the address says about rows of a second trace, which is there now. */
+async function applyLater() {
+  const { area, pending } = later();
+  later = laterOfAddress('');
+  if (area) store.set({ area }, { history: 'none' });
+  if (pending) await choose(pending);
+}
+
+/** Selects the slice that starts there. @param {{row: number, start: number}} pending */
+async function choose(pending) {
+  const layer = store.layerOf(pending.row);
   try {
+    const at = pointAfter({ ...pending, row: layer.local(pending.row) });
     /** @type {import('./answers.d.ts').Slice | null} */
-    const slice = await getJson(`t/${trace}/neighbor`, { ...pointAfter(pending), direction: 'previous' });
-    if (slice && slice.start === pending.start) store.set({ selection: slice }, { history: 'none' });
+    const slice = await getJson(`t/${layer.trace}/neighbor`, { ...at, direction: 'previous' });
+    if (slice && slice.start === pending.start) store.set({ selection: layer.placed(slice) }, { history: 'none' });
   } catch (error) {
     report(error);
   }
@@ -169,6 +191,7 @@ async function followEvents() {
 /** @param {{trace: number, generation: string, state: string}} event */
 async function changed({ trace, generation, state }) {
   const { layout } = store.get();
+  if (state === 'ready') renewLayers(trace, generation).catch(report);
   if (trace !== store.get().trace || !layout || layout.state !== 'ready') return;
   if (layout.generation === generation && layout.state === state) return;
   try {

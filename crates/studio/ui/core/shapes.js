@@ -10,6 +10,8 @@ export const MANY_SHAPES = 0xfffe;
 export class ShapeTable {
   /** @type {Shape[]} */
   #shapes;
+  /** @type {Map<string, number> | null} */
+  #byName = null;
 
   /** @param {Shape[]} shapes */
   constructor(shapes) {
@@ -38,6 +40,12 @@ export class ShapeTable {
   /** Number of the category within the kind of track. @param {number} shape */
   category(shape) {
     return this.#shapes[shape]?.[3] ?? 0;
+  }
+
+  /** The first shape with that full name, or -1. @param {string} name */
+  find(name) {
+    this.#byName ??= new Map(this.#shapes.map(([known], shape) => /** @type {const} */ ([known, shape])).reverse());
+    return this.#byName.get(name) ?? -1;
   }
 
   /** This table with more shapes at its end. @param {Shape[]} shapes */

@@ -6,11 +6,32 @@ import { store } from './store.js';
 /** @typedef {import('./answers.d.ts').Layout} Layout */
 /** @typedef {{steps?: {name: string, start_ns: number | bigint, end_ns: number | bigint}[]}} StepsAnswer */
 
+/** @typedef {{steps: import('./store.js').Span[], stepNames: string[]}} Steps */
+
+/** Ends when the steps of the open trace are there. */
+let loading = Promise.resolve();
+
 /**
- * Loads the steps; a trace without steps has none, whatever the reason.
+ * Loads the steps of the open trace.
  * @param {number} trace @param {Layout} layout @param {AbortSignal} signal
  */
-export async function loadSteps(trace, layout, signal) {
+export function loadSteps(trace, layout, signal) {
+  loading = stepsOf(trace, layout, signal).then((found) => {
+    if (!signal.aborted) store.set(found, { history: 'none' });
+  });
+}
+
+/** Waits for the steps of the open trace. */
+export function stepsLoaded() {
+  return loading;
+}
+
+/**
+ * The steps of a trace; one without steps has none, whatever the reason.
+ * @param {number} trace @param {Layout} layout @param {AbortSignal} signal
+ * @returns {Promise<Steps>}
+ */
+export async function stepsOf(trace, layout, signal) {
   try {
     /** @type {StepsAnswer | {steps?: StepsAnswer | null} | null} */
     const answer = await getExactJson(`t/${trace}/analysis/steps`, {}, { signal });
@@ -18,10 +39,11 @@ export async function loadSteps(trace, layout, signal) {
     const origin = BigInt(layout.origin_ns);
     const after = (/** @type {number | bigint} */ time) => Number(BigInt(time) - origin);
     const steps = list.map(({ start_ns, end_ns }) => ({ from: after(start_ns), to: after(end_ns) }));
-    if (!signal.aborted) store.set({ steps, stepNames: list.map(({ name }) => name) }, { history: 'none' });
+    return { steps, stepNames: list.map(({ name }) => name) };
   } catch (error) {
     // A trace whose steps cannot be told apart answers with an error: the panel of steps shows it.
     if (!isAbort(error) && !(error instanceof Error)) throw error;
+    return { steps: [], stepNames: [] };
   }
 }
 

@@ -5,6 +5,7 @@
 /** @typedef {import('./answers.d.ts').Slice} Slice */
 /** @typedef {{rows: number[], from: number, to: number}} Area  `rows` is empty for a time range of all rows */
 /** @typedef {{row: number, time: number, slice: Slice | null}} Hover */
+/** @typedef {import('./align.js').Compare} Compare */
 /** @typedef {'device' | 'process'} Grouping */
 /**
  * @typedef {object} RowChoices  which rows are shown, and how; tracks and groups by their keys
@@ -30,6 +31,8 @@
  * @property {RowChoices} rows
  * @property {Span[]} steps the trace's steps, when they are known
  * @property {string[]} stepNames
+ * @property {Layer[]} layers what is shown with the open trace on the same timeline
+ * @property {Compare | null} compare the trace that the open one is compared with
  * @property {number} scroll CSS pixels above the first row that is seen
  * @property {{row: number, serial: number} | null} reveal a row to scroll into view
  * @property {import('./api.js').Connection} connection
@@ -39,6 +42,8 @@
 /** @typedef {{history?: 'push' | 'replace' | 'none'}} SetOptions */
 /** @typedef {(changed: Set<keyof State>, options: SetOptions) => void} Listener */
 
+import { aligned, stepAt } from './align.js';
+import { Layer, placeOf } from './layer.js';
 import { ShapeTable } from './shapes.js';
 
 /** The shortest window: 50 ns over the whole width. */
@@ -62,6 +67,8 @@ class Store {
     rows: { pinned: [], hidden: [], folded: [], filter: '', grouping: 'device' },
     steps: [],
     stepNames: [],
+    layers: [],
+    compare: null,
     scroll: 0,
     reveal: null,
     connection: 'online',
@@ -70,6 +77,8 @@ class Store {
   };
   /** @type {Set<Listener>} */
   #listeners = new Set();
+  /** The layers of the state that they were made for. @type {{state: State | null, layers: Layer[]}} */
+  #made = { state: null, layers: [] };
 
   /** The state; do not change it in place. @returns {Readonly<State>} */
   get() {
@@ -89,6 +98,9 @@ class Store {
     }
     if (changed.size === 0) return;
     this.#state = { ...this.#state, ...partial };
+    const follows = aligned(this.#state, changed);
+    this.#state = { ...this.#state, ...follows };
+    for (const name of /** @type {(keyof State)[]} */ (Object.keys(follows))) changed.add(name);
     for (const listener of [...this.#listeners]) listener(changed, options);
   }
 
@@ -107,6 +119,38 @@ class Store {
     return Math.max(1, this.#state.layout?.span_ns ?? 1);
   }
 
+  /** All layers in their order, the open trace first. @returns {Layer[]} */
+  layers() {
+    if (this.#made.state === this.#state) return this.#made.layers;
+    const { trace, layout, shapes, steps, stepNames, layers } = this.#state;
+    const label = layers.some(({ key }) => key === 'b') ? 'A' : '';
+    const first = new Layer({ key: 'a', trace, label, layout, shapes, steps, stepNames });
+    this.#made = { state: this.#state, layers: [first, ...layers] };
+    return this.#made.layers;
+  }
+
+  /** The layer that has a row. @param {number} row @returns {Layer} */
+  layerOf(row) {
+    const layers = this.layers();
+    return layers.find(({ place }) => place === placeOf(row)) ?? layers[0];
+  }
+
+  /** The time range that all layers lie in. @returns {Span} */
+  extent() {
+    const extents = this.layers().map(({ extent }) => extent);
+    return { from: Math.min(...extents.map(({ from }) => from)), to: Math.max(...extents.map(({ to }) => to)) };
+  }
+
+  /**
+   * The time range of a slice on the timeline.
+   * @param {{row: number, start: number, duration: number}} slice
+   * @returns {Span}
+   */
+  shown({ row, start, duration }) {
+    const from = this.layerOf(row).shown(start);
+    return { from, to: from + duration };
+  }
+
   /**
    * Moves the window to a time range, with `margin` of its length on both sides.
    * @param {Span} span
@@ -115,6 +159,20 @@ class Store {
   zoomTo(span, { margin = 0.1, history = 'push' } = {}) {
     const room = (span.to - span.from) * margin;
     this.set({ window: this.clamp({ from: span.from - room, to: span.to + room }) }, { history });
+  }
+
+  /**
+   * Moves the window to a slice, with `margin` of its length on both sides.
+   * @param {{row: number, start: number, duration: number}} slice
+   * @param {{margin?: number, history?: 'push' | 'replace' | 'none'}} [options]
+   */
+  zoomToSlice(slice, { margin = 1, history = 'push' } = {}) {
+    const compare = this.#alignedAt(slice);
+    if (compare) this.set({ compare }, { history: 'none' });
+    const { from, to } = this.shown({ ...slice, duration: Math.max(1, slice.duration) });
+    const room = (to - from) * margin;
+    const window = this.clamp({ from: from - room, to: to + room });
+    this.set({ window, ...(compare ? { compare: { ...compare } } : {}) }, { history });
   }
 
   /**
@@ -128,7 +186,13 @@ class Store {
     if (slice) change.area = null;
     if (slice && reveal) {
       change.reveal = { row: slice.row, serial: (this.#state.reveal?.serial ?? 0) + 1 };
-      change.window = this.#windowWith(slice);
+      const isSeen = this.#isSeen(slice);
+      const compare = isSeen ? null : this.#alignedAt(slice);
+      if (compare) {
+        this.set({ compare }, { history: 'none' });
+        change.compare = { ...compare };
+      }
+      if (!isSeen) change.window = this.#windowWith(slice);
     }
     this.set(change, { history });
   }
@@ -159,20 +223,39 @@ class Store {
    * @returns {Span}
    */
   clamp({ from, to }) {
-    const whole = this.span();
+    const extent = this.extent();
+    const whole = extent.to - extent.from;
     const length = Math.min(Math.max(to - from, Math.min(MIN_SPAN_NS, whole)), whole);
     const middle = (from + to) / 2;
-    const start = Math.min(Math.max(middle - length / 2, 0), whole - length);
+    const start = Math.min(Math.max(middle - length / 2, extent.from), extent.to - length);
     return { from: roundTime(start), to: roundTime(start + length) };
+  }
+
+  /** Whether a slice lies in the window, at a readable size. @param {Slice} slice */
+  #isSeen(slice) {
+    const { from, to } = this.#state.window;
+    const shown = this.shown(slice);
+    return shown.from >= from && shown.to <= to && slice.duration / (to - from) > 0.005;
+  }
+
+  /**
+   * The comparison by the step that a slice of the second trace is in, so that it is near the same step of the first
+   * when the window moves there. Null if nothing changes.
+   * @param {{row: number, start: number}} slice
+   * @returns {Compare | null}
+   */
+  #alignedAt({ row, start }) {
+    const { compare } = this.#state;
+    const { key, steps } = this.layerOf(row);
+    if (key !== 'b' || compare?.align !== 'steps' || steps.length === 0) return null;
+    return { ...compare, step: stepAt(steps, start) };
   }
 
   /** A window that shows `slice` at a readable size. @param {Slice} slice @returns {Span} */
   #windowWith(slice) {
     const { from, to } = this.#state.window;
-    const [start, end] = [slice.start, slice.start + slice.duration];
+    const { from: start, to: end } = this.shown(slice);
     const share = slice.duration / (to - from);
-    const seen = start >= from && end <= to;
-    if (seen && share > 0.005) return this.#state.window;
     if (share > 0.005 && share < 0.8) {
       const half = (to - from) / 2;
       return this.clamp({ from: (start + end) / 2 - half, to: (start + end) / 2 + half });

@@ -108,8 +108,7 @@ function head(event) {
         {
           type: 'button',
           title: 'Zoom to this event (F)',
-          onclick: () =>
-            store.zoomTo({ from: event.start, to: event.start + Math.max(1, event.duration) }, { margin: 1 }),
+          onclick: () => store.zoomToSlice(event),
         },
         'Zoom',
       ),

@@ -15,15 +15,27 @@ import { shortName } from './words.js';
  * @param {AbortSignal} [signal]
  * @returns {Promise<EventDetail & {cause?: string}>}
  */
-export function eventOf({ row, start, shape }, signal) {
-  return getJson(`t/${store.get().trace}/event`, { row, start, shape }, { signal });
+export async function eventOf({ row, start, shape }, signal) {
+  const layer = store.layerOf(row);
+  /** @type {EventDetail & {cause?: string}} */
+  const event = await getJson(`t/${layer.trace}/event`, { row: layer.local(row), start, shape }, { signal });
+  const { launch, ops, waited_for, waited_by } = event;
+  return {
+    ...layer.placed(event),
+    launch: launch && layer.placed(launch),
+    ops: ops.map((op) => layer.placed(op)),
+    waited_for: waited_for.map((other) => layer.placed(other)),
+    waited_by: waited_by.map((other) => layer.placed(other)),
+  };
 }
 
 /** The slice that starts there. @param {{row: number, start: number}} place @returns {Promise<Slice|null>} */
 export async function sliceOf({ row, start }) {
+  const layer = store.layerOf(row);
+  const at = { row: layer.local(row), time: start - 1, direction: 'next' };
   /** @type {Slice|null} */
-  const slice = await getJson(`t/${store.get().trace}/neighbor`, { row, time: start - 1, direction: 'next' });
-  return slice && slice.start === start ? slice : null;
+  const slice = await getJson(`t/${layer.trace}/neighbor`, at);
+  return slice && slice.start === start ? layer.placed(slice) : null;
 }
 
 /**
@@ -34,7 +46,7 @@ export async function selectEvent(event) {
   const slice = await sliceOf(event);
   if (slice) store.select(slice, { reveal: true });
   else {
-    store.zoomTo({ from: event.start, to: event.start + Math.max(1, event.duration) }, { margin: 1 });
+    store.zoomToSlice(event);
     store.announce(`Moved to ${event.name}. The timeline has no single slice for it.`);
   }
 }

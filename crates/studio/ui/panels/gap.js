@@ -20,7 +20,7 @@ export async function gapDetails(gap, signal) {
   const cause = gap.cause ?? causeOf(gap.name) ?? 'unknown';
   const total = await totalOf(gap, cause, signal);
   const next = gap.ops[0];
-  const zoom = () => store.zoomTo({ from: gap.start, to: gap.start + gap.duration }, { margin: 0.5 });
+  const zoom = () => store.zoomToSlice(gap, { margin: 0.5 });
   const head = h(
     'div',
     { class: 'details-head' },

@@ -8,6 +8,7 @@ import { TRACKS_OF_TABLE } from './words.js';
 
 /** @typedef {import('../core/answers.d.ts').Slice} Slice */
 /** @typedef {import('../core/answers.d.ts').TrackKind} TrackKind */
+/** @typedef {import('../core/layer.js').Layer} Layer */
 
 /** Rows that are asked for a neighbour at once. */
 const ROWS_AT_ONCE = 64;
@@ -16,18 +17,20 @@ const ROWS_AN_ANSWER = 512;
 /** Slices of one row at one moment: one, and those without a length. */
 const AT_A_MOMENT = 16;
 
-/** The rows of tracks of some kinds. @param {TrackKind[]} kinds */
-export function rowsOf(kinds) {
-  const tracks = store.get().layout?.tracks ?? [];
+/** The rows of tracks of some kinds. @param {TrackKind[]} kinds @param {Layer} [layer] */
+export function rowsOf(kinds, layer = store.layers()[0]) {
+  const tracks = layer.layout?.tracks ?? [];
   return tracks
     .filter((track) => kinds.includes(track.kind))
-    .flatMap((track) => Array.from({ length: track.rows }, (_, i) => track.first_row + i));
+    .flatMap((track) => Array.from({ length: track.rows }, (_, i) => layer.row(track.first_row + i)));
 }
 
 /** The track of a row. @param {number} row */
 export function trackOf(row) {
+  const layer = store.layerOf(row);
+  const local = layer.local(row);
   return (
-    store.get().layout?.tracks.find((track) => row >= track.first_row && row < track.first_row + track.rows) ?? null
+    layer.layout?.tracks.find((track) => local >= track.first_row && local < track.first_row + track.rows) ?? null
   );
 }
 
@@ -36,11 +39,12 @@ export function trackOf(row) {
  * @param {string} table
  * @param {number} start
  * @param {string} name
+ * @param {Layer} [layer]
  * @returns {Promise<Slice|null>}
  */
-export async function sliceAt(table, start, name) {
-  const { trace, layout, shapes } = store.get();
-  const rows = rowsOf(TRACKS_OF_TABLE[table] ?? ['stream']);
+export async function sliceAt(table, start, name, layer = store.layers()[0]) {
+  const { trace, layout, shapes } = layer;
+  const rows = rowsOf(TRACKS_OF_TABLE[table] ?? ['stream'], layer).map((row) => layer.local(row));
   /** @type {Slice[]} */
   const exact = [];
   for (let first = 0; first < rows.length; first += ROWS_AN_ANSWER) {
@@ -48,7 +52,8 @@ export async function sliceAt(table, start, name) {
     const found = await fetchSlices(trace, layout?.generation ?? '', some, start, start + 1, AT_A_MOMENT);
     for (const [row, slices] of found) {
       slices.start.forEach((begin, i) => {
-        if (begin === start) exact.push({ row, start, duration: slices.duration[i], shape: slices.shape[i] });
+        const slice = { row: layer.row(row), start, duration: slices.duration[i], shape: slices.shape[i] };
+        if (begin === start) exact.push(slice);
       });
     }
   }
@@ -76,7 +81,8 @@ export async function goTo({ table, start, end, name }) {
  */
 export async function otherRun(shape, row, time, direction) {
   const kind = trackOf(row)?.kind ?? 'stream';
-  const found = await neighbors(rowsOf([kind]), time, direction, shape);
+  const layer = store.layerOf(row);
+  const found = await neighbors(layer, rowsOf([kind], layer), time, direction, shape);
   const sign = direction === 'next' ? 1 : -1;
   found.sort((a, b) => sign * (a.start - b.start) || sign * (a.row - b.row));
   return found[0] ?? null;
@@ -91,19 +97,22 @@ export function shapeOf(name) {
 
 /**
  * The neighbour of a moment in each row.
+ * @param {Layer} layer
  * @param {number[]} rows
  * @param {number} time
  * @param {'next'|'previous'} direction
  * @param {number} shape
  * @returns {Promise<Slice[]>}
  */
-async function neighbors(rows, time, direction, shape) {
-  const { trace } = store.get();
+async function neighbors(layer, rows, time, direction, shape) {
+  const { trace } = layer;
   const found = [];
   for (let first = 0; first < rows.length; first += ROWS_AT_ONCE) {
     const some = rows.slice(first, first + ROWS_AT_ONCE);
-    const answers = some.map((row) => getJson(`t/${trace}/neighbor`, { row, time, direction, shape }));
-    found.push(.../** @type {(Slice|null)[]} */ (await Promise.all(answers)).filter((slice) => slice !== null));
+    const ask = (/** @type {number} */ row) => ({ row: layer.local(row), time, direction, shape });
+    const answers = some.map((row) => getJson(`t/${trace}/neighbor`, ask(row)));
+    const slices = /** @type {(Slice|null)[]} */ (await Promise.all(answers)).filter((slice) => slice !== null);
+    found.push(...slices.map((slice) => layer.placed(slice)));
   }
   return found;
 }

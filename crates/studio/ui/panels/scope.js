@@ -31,7 +31,7 @@ export function scopeSpan() {
 export function selectedSpan() {
   const { area, selection } = store.get();
   if (area) return { from: Math.floor(area.from), to: Math.ceil(area.to) };
-  if (selection) return { from: selection.start, to: selection.start + Math.max(1, selection.duration) };
+  if (selection) return store.shown({ ...selection, duration: Math.max(1, selection.duration) });
   return null;
 }
 

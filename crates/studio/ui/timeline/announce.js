@@ -28,10 +28,11 @@ export function connectAnnouncements(timeline) {
 
 /** @param {Timeline} timeline @param {Set<string>} topics */
 function sentences(timeline, topics) {
-  const { window, selection, area, shapes, layout } = store.get();
+  const { window, selection, area, layout } = store.get();
   if (layout?.state !== 'ready') return [];
   const parts = [];
   if (topics.has('selection') && selection) {
+    const { shapes } = store.layerOf(selection.row);
     const name = shapes.shortName(selection.shape).slice(0, 120);
     parts.push(`Selected ${name}, ${duration(selection.duration)}, in ${rowLabel(timeline, selection.row)}.`);
   }

@@ -1,5 +1,6 @@
 // Draws the rows of one frame: cells where slices are too many to be told apart, slices with names where they are not.
 
+import { placeOf } from '../core/layer.js';
 import { duration } from '../core/units.js';
 import { CellStrip, runsOf } from './cells.js';
 import { InkTable } from './inks.js';
@@ -16,17 +17,21 @@ import { ticks, tickStep } from './ticks.js';
 /** @typedef {{x: number, width: number, y: number, height: number, text: string, ink: string}} Label */
 /** @typedef {{columns: SliceColumns, from: number}[]} Blocks */
 /**
+ * @typedef {object} SceneLayer
+ * @property {import('../core/layer.js').Layer} layer
+ * @property {import('./view.js').View} view in the layer's own times
+ * @property {import('./tiles.js').Tiles} tiles
+ * @property {import('./slices.js').Slices} slices
+ * @property {number} span
+ * @property {number | null} highlight a shape of this layer
+ */
+/**
  * @typedef {object} Scene
  * @property {import('./view.js').View} view
  * @property {import('./rows.js').RowList} rows
  * @property {number} scroll CSS pixels
  * @property {number} ratio device pixels for a CSS pixel
- * @property {import('./tiles.js').Tiles} tiles
- * @property {import('./slices.js').Slices} slices
- * @property {import('../core/shapes.js').ShapeTable} shapes
- * @property {number} span
- * @property {import('../core/store.js').Span[]} steps
- * @property {number | null} highlight
+ * @property {SceneLayer[]} layers the open trace first
  */
 /** @typedef {{rows: number[], sliceRows: number[], holes: number}} Drawn what the frame showed and what it lacks */
 
@@ -41,6 +46,8 @@ const PIXELS_PER_SLICE = 5;
 const ASK_EARLY = 2.5;
 export const TICK_PIXELS = 110;
 const STEP_PIXELS = 40;
+/** Distance of the lines across rows that are only predicted. */
+const HATCH = 7;
 
 /** The canvas of the rows. */
 export class Picture {
@@ -50,11 +57,13 @@ export class Picture {
   #painter = new Painter();
   #strips = new Strips();
   #labels;
-  /** @type {InkTable | null} */
-  #inks = null;
+  /** Inks of the layers by their place. @type {Map<number, InkTable>} */
+  #inks = new Map();
   #grid = new Uint8Array(0);
   /** @type {Label[]} */
   #texts = [];
+  /** Rows of layers that are not measured. @type {{y: number, height: number}[]} */
+  #hatched = [];
   /** Rows that show slices now. @type {Set<number>} */
   sliceRows = new Set();
 
@@ -69,22 +78,26 @@ export class Picture {
 
   /** @param {Scene} scene @returns {Drawn} */
   draw(scene) {
-    const { view, rows, shapes, ratio, highlight } = scene;
-    if (!this.#inks?.isFor(shapes, highlight)) this.#inks = new InkTable(shapes, highlight);
+    const { view, rows, ratio } = scene;
+    for (const { layer, highlight } of scene.layers) {
+      if (!this.#inks.get(layer.place)?.isFor(layer.shapes, highlight, layer.style))
+        this.#inks.set(layer.place, new InkTable(layer.shapes, highlight, layer.style));
+    }
+    const inks = this.#inksAt(0);
     this.sliceRows = new Set();
     /** @type {Drawn} */
     const drawn = { rows: [], sliceRows: [], holes: 0 };
     const { width, height } = this.#canvas;
-    this.#context.fillStyle = this.#inks.css('paper');
+    this.#context.fillStyle = inks.css('paper');
     this.#context.fillRect(0, 0, width, height);
     this.#drawGrid(view, ratio);
     const pinned = rows.pinnedHeight;
     this.#drawItems(scene, rows.items, pinned - scene.scroll, pinned, drawn);
     if (pinned > 0) {
-      this.#context.fillStyle = this.#inks.css('paper');
+      this.#context.fillStyle = inks.css('paper');
       this.#context.fillRect(0, 0, width, Math.round(pinned * ratio));
       this.#drawItems(scene, rows.pinned, 0, 0, drawn);
-      this.#context.fillStyle = this.#inks.css('soft');
+      this.#context.fillStyle = inks.css('soft');
       this.#context.fillRect(0, Math.round(pinned * ratio) - 1, width, 1);
     }
     this.#drawSteps(scene);
@@ -100,7 +113,7 @@ export class Picture {
    * @param {number} x
    */
   sharesAt(scene, row, x) {
-    this.#strip.gather(scene.tiles, scene.view, row, scene.span);
+    this.#gather(scene, row);
     this.#strip.sumShares();
     return this.#strip.sharesAt(x);
   }
@@ -112,9 +125,20 @@ export class Picture {
    * @param {number} x
    */
   valuesAt(scene, row, x) {
-    this.#strip.gather(scene.tiles, scene.view, row, scene.span);
+    this.#gather(scene, row);
     this.#strip.sumValues();
     return { min: this.#strip.min[x], max: this.#strip.max[x] };
+  }
+
+  /** @param {Scene} scene @param {number} row */
+  #gather(scene, row) {
+    const { tiles, view, span, layer } = layerAt(scene, row);
+    this.#strip.gather(tiles, view, layer.local(row), span);
+  }
+
+  /** @param {number} place */
+  #inksAt(place) {
+    return /** @type {InkTable} */ (this.#inks.get(place));
   }
 
   /** @param {Scene['view']} view @param {number} ratio */
@@ -122,7 +146,7 @@ export class Picture {
     const { width, height } = this.#canvas;
     if (this.#grid.length !== width) this.#grid = new Uint8Array(width);
     this.#grid.fill(0);
-    this.#context.fillStyle = /** @type {InkTable} */ (this.#inks).css('grid');
+    this.#context.fillStyle = this.#inksAt(0).css('grid');
     for (const time of ticks(view.from, view.to, tickStep(view.nanosPerPixel, TICK_PIXELS * ratio))) {
       const x = Math.round(view.x(time));
       if (x < 0 || x >= width) continue;
@@ -142,6 +166,7 @@ export class Picture {
     const { ratio } = scene;
     this.#strips.begin(this.#canvas.width);
     this.#texts = [];
+    this.#hatched = [];
     const bottom = this.#canvas.height / ratio;
     for (const item of items) {
       const top = item.y + offset;
@@ -149,46 +174,73 @@ export class Picture {
       this.#drawItem(scene, item, top, drawn);
     }
     this.#strips.end(this.#context);
+    this.#drawHatches();
     this.#drawLabels(ratio);
+  }
+
+  /** What is only predicted has lines of paper across. */
+  #drawHatches() {
+    if (this.#hatched.length === 0) return;
+    const inks = [...this.#inks.values()].find(({ style }) => style === 'ghost');
+    const pattern = inks && this.#context.createPattern(hatch(inks.css('paper')), 'repeat');
+    if (!pattern) return;
+    this.#context.fillStyle = pattern;
+    for (const { y, height } of this.#hatched) this.#context.fillRect(0, y + 1, this.#canvas.width, height - 1);
   }
 
   /** @param {Scene} scene @param {Item} item @param {number} top @param {Drawn} drawn */
   #drawItem(scene, item, top, drawn) {
-    const inks = /** @type {InkTable} */ (this.#inks);
     const { ratio } = scene;
+    const { track } = item;
+    const shown = layerAt(scene, track?.first_row ?? 0);
+    const inks = this.#inksAt(shown.layer.place);
     const y = Math.round(top * ratio);
+    const bottom = Math.round((top + item.height) * ratio);
     if (item.isGroup) {
       this.#context.fillStyle = inks.css('surface');
-      this.#context.fillRect(0, y, this.#canvas.width, Math.round((top + item.height) * ratio) - y);
+      this.#context.fillRect(0, y, this.#canvas.width, bottom - y);
+    } else if (shown.layer.style !== 'solid') {
+      this.#drawPaper(inks, y, bottom - y);
     }
     this.#context.fillStyle = inks.css('line');
     this.#context.fillRect(0, y, this.#canvas.width, 1);
-    const { track } = item;
     if (!track) return;
+    if (shown.layer.style === 'ghost') this.#hatched.push({ y, height: bottom - y });
     const lanes = Array.from({ length: track.rows }, (_, lane) => track.first_row + lane);
     drawn.rows.push(...lanes);
     const isCounter = track.kind === 'counter' || track.kind === 'memory';
-    const blocks = isCounter || track.slices === 0 ? null : this.#slicesOf(scene, lanes);
+    const blocks = isCounter || track.slices === 0 ? null : this.#slicesOf(shown, lanes);
     lanes.forEach((row, lane) => {
       const from = Math.round((top + PADDING + lane * item.laneHeight) * ratio);
       const to = Math.round((top + PADDING + (lane + 1) * item.laneHeight) * ratio);
       const height = Math.max(1, to - from - (item.laneHeight >= 10 ? Math.round(ratio) : 0));
-      if (blocks) this.#drawSlices(scene, track, row, blocks[lane], from, height);
-      else this.#drawCells(scene, track, row, from, height, drawn);
+      if (blocks) this.#drawSlices(shown, track, row, blocks[lane], from, height, ratio);
+      else this.#drawCells(shown, track, row, from, height, ratio, drawn);
     });
   }
 
   /**
+   * The background of rows of a layer that has another one than the open trace.
+   * @param {InkTable} inks @param {number} y @param {number} height
+   */
+  #drawPaper(inks, y, height) {
+    this.#context.fillStyle = inks.css('paper');
+    this.#context.fillRect(0, y, this.#canvas.width, height);
+    this.#context.fillStyle = inks.css('grid');
+    this.#grid.forEach((isLine, x) => isLine && this.#context.fillRect(x, y, 1, height));
+  }
+
+  /**
    * The slices of all lanes, if they are here and few enough.
-   * @param {Scene} scene
+   * @param {SceneLayer} shown
    * @param {number[]} lanes
    * @returns {Blocks[] | null}
    */
-  #slicesOf({ view, slices }, lanes) {
+  #slicesOf({ view, slices, layer }, lanes) {
     const most = view.width / PIXELS_PER_SLICE;
     const all = [];
     for (const row of lanes) {
-      const blocks = slices.get(view, row);
+      const blocks = slices.get(view, layer.local(row));
       if (!blocks || countIn(blocks, view.from, view.to) > most) return null;
       all.push(blocks);
     }
@@ -196,16 +248,17 @@ export class Picture {
   }
 
   /**
-   * @param {Scene} scene
+   * @param {SceneLayer} shown
    * @param {Track} track
    * @param {number} row
    * @param {Blocks} blocks
    * @param {number} y
    * @param {number} height
+   * @param {number} ratio
    */
-  #drawSlices(scene, track, row, blocks, y, height) {
-    const inks = /** @type {InkTable} */ (this.#inks);
-    const { view, ratio, shapes } = scene;
+  #drawSlices({ view, layer }, track, row, blocks, y, height, ratio) {
+    const inks = this.#inksAt(layer.place);
+    const { shapes } = layer;
     this.sliceRows.add(row);
     const least = LABEL_WIDTH * ratio;
     this.#strips.lane(blocks, view, y, height, inks.slices(track), (x, width, shape, nanos, category) => {
@@ -221,19 +274,20 @@ export class Picture {
   }
 
   /**
-   * @param {Scene} scene
+   * @param {SceneLayer} shown
    * @param {Track} track
    * @param {number} row
    * @param {number} y
    * @param {number} height
+   * @param {number} ratio
    * @param {Drawn} drawn
    */
-  #drawCells(scene, track, row, y, height, drawn) {
-    const { view, tiles, span, ratio } = scene;
+  #drawCells(shown, track, row, y, height, ratio, drawn) {
+    const { view, tiles, span, layer, highlight } = shown;
     const strip = this.#strip;
-    strip.gather(tiles, view, row, span);
+    strip.gather(tiles, view, layer.local(row), span);
     if (strip.hasHole) drawn.holes += 1;
-    const inks = /** @type {InkTable} */ (this.#inks).track(track);
+    const inks = this.#inksAt(layer.place).track(track);
     let image;
     if (track.kind === 'counter' || track.kind === 'memory') {
       strip.sumValues();
@@ -246,19 +300,20 @@ export class Picture {
       image = this.#painter.heights(strip, view.width, height, inks, this.#grid);
     }
     this.#context.putImageData(image, 0, y);
-    if (scene.highlight !== null && track.slices > 0) this.#drawRuns(scene, row, scene.highlight, y, height);
+    if (highlight !== null && track.slices > 0) this.#drawRuns(shown, layer.local(row), highlight, y, height, ratio);
   }
 
   /**
    * Where most of the time of a row of cells goes to the highlighted shape.
-   * @param {Scene} scene
-   * @param {number} row
+   * @param {SceneLayer} shown
+   * @param {number} row as the layer counts it
    * @param {number} shape
    * @param {number} y
    * @param {number} height
+   * @param {number} ratio
    */
-  #drawRuns({ tiles, view, ratio }, row, shape, y, height) {
-    this.#context.fillStyle = /** @type {InkTable} */ (this.#inks).css('accent');
+  #drawRuns({ tiles, view }, row, shape, y, height, ratio) {
+    this.#context.fillStyle = this.#inksAt(0).css('accent');
     const part = Math.min(height, Math.round(RUN_HEIGHT * ratio));
     for (const { from, to } of runsOf(tiles, view, row, shape))
       this.#context.fillRect(from, y + height - part, to - from, part);
@@ -278,16 +333,60 @@ export class Picture {
     }
   }
 
-  /** Lines where steps begin, while they are far enough apart. @param {Scene} scene */
-  #drawSteps({ view, steps, ratio }) {
-    const first = steps.findIndex(({ to }) => to > view.from);
-    if (first < 0 || view.x(steps[first].to) - view.x(steps[first].from) < STEP_PIXELS * ratio) return;
-    this.#context.fillStyle = /** @type {InkTable} */ (this.#inks).css('soft', 0.45);
-    for (const { from } of steps.slice(first)) {
-      if (from > view.to) break;
-      this.#context.fillRect(Math.round(view.x(from)), 0, 1, this.#canvas.height);
+  /** Lines where steps begin, while they are far enough apart: each layer's in its own rows. @param {Scene} scene */
+  #drawSteps(scene) {
+    const { layers, ratio } = scene;
+    for (const { layer, view } of layers) {
+      const { steps } = layer;
+      const first = steps.findIndex(({ to }) => to > view.from);
+      if (first < 0 || view.x(steps[first].to) - view.x(steps[first].from) < STEP_PIXELS * ratio) continue;
+      this.#context.fillStyle = this.#inksAt(layer.place).css('soft', 0.45);
+      const bands = layers.length > 1 ? this.#bandsOf(scene, layer) : [{ y: 0, height: this.#canvas.height }];
+      for (const { from } of steps.slice(first)) {
+        if (from > view.to) break;
+        const x = Math.round(view.x(from));
+        for (const { y, height } of bands) this.#context.fillRect(x, y, 1, height);
+      }
     }
   }
+
+  /** Where the rows of a layer are. @param {Scene} scene @param {import('../core/layer.js').Layer} layer */
+  #bandsOf({ rows, scroll, ratio }, layer) {
+    const { pinnedHeight, pinned, items } = rows;
+    const isOwn = (/** @type {Item} */ { track, isGroup }) =>
+      !isGroup && track && placeOf(track.first_row) === layer.place;
+    const band = (/** @type {number} */ top, /** @type {number} */ bottom) => {
+      const y = Math.round(top * ratio);
+      return { y, height: Math.round(bottom * ratio) - y };
+    };
+    const scrolled = items.filter(isOwn).map(({ y, height }) => {
+      const top = y + pinnedHeight - scroll;
+      return band(Math.max(top, pinnedHeight), Math.max(top + height, pinnedHeight));
+    });
+    return [...pinned.filter(isOwn).map(({ y, height }) => band(y, y + height)), ...scrolled];
+  }
+}
+
+/** The layer of a row. @param {Scene} scene @param {number} row @returns {SceneLayer} */
+function layerAt({ layers }, row) {
+  return layers.find(({ layer }) => layer.place === placeOf(row)) ?? layers[0];
+}
+
+/** A tile of diagonal lines. @param {string} color */
+function hatch(color) {
+  const canvas = new OffscreenCanvas(HATCH, HATCH);
+  const context = canvas.getContext('2d');
+  if (context) {
+    context.strokeStyle = color;
+    context.lineWidth = 1.6;
+    context.beginPath();
+    for (const shift of [-HATCH, 0, HATCH]) {
+      context.moveTo(shift - 1, HATCH + 1);
+      context.lineTo(shift + HATCH + 1, -1);
+    }
+    context.stroke();
+  }
+  return canvas;
 }
 
 /** Slices of a row in a time range. @param {Blocks} blocks @param {number} from @param {number} to */

@@ -3,7 +3,7 @@
 import { h } from '../core/dom.js';
 import { store } from '../core/store.js';
 import { count, duration, moment } from '../core/units.js';
-import { fetchSlices } from './slices.js';
+import { fetchShown } from './sources.js';
 
 /** @typedef {import('./timeline.js').Timeline} Timeline */
 /** @typedef {import('../core/answers.d.ts').Slice} Slice */
@@ -13,7 +13,7 @@ const MOST = 1000;
 
 /** Opens the table for the window and the rows that are shown. @param {Timeline} timeline */
 export async function openEvents(timeline) {
-  const { layout, trace, window } = store.get();
+  const { layout, window } = store.get();
   if (!layout) return;
   const rows = shownRows(timeline);
   const dialog = h('dialog', { class: 'dialog dialog-wide', 'aria-label': 'Events in view' });
@@ -22,8 +22,7 @@ export async function openEvents(timeline) {
   document.body.append(dialog);
   dialog.showModal();
   try {
-    const found =
-      rows.length > 0 ? await fetchSlices(trace, layout.generation, rows, window.from, window.to, PER_ROW) : new Map();
+    const found = await fetchShown(rows, window.from, window.to, PER_ROW);
     /** @type {Slice[]} */
     const slices = [];
     let isCut = false;
@@ -32,7 +31,7 @@ export async function openEvents(timeline) {
       for (let i = 0; i < start.length; i += 1)
         slices.push({ row, start: start[i], duration: lengths[i], shape: shape[i] });
     }
-    slices.sort((a, b) => a.start - b.start || a.row - b.row);
+    slices.sort((a, b) => store.shown(a).from - store.shown(b).from || a.row - b.row);
     dialog.replaceChildren(...content(timeline, dialog, slices, isCut || slices.length > MOST));
   } catch (error) {
     dialog.replaceChildren(
@@ -64,9 +63,9 @@ function content(timeline, dialog, slices, isCut) {
 
 /** @param {Timeline} timeline @param {HTMLDialogElement} dialog @param {Slice[]} slices */
 function table(timeline, dialog, slices) {
-  const { shapes } = store.get();
   const head = ['Start', 'Duration', 'Row', 'Event'].map((title) => h('th', { scope: 'col' }, title));
   const rows = slices.map((slice) => {
+    const name = store.layerOf(slice.row).shapes.shortName(slice.shape);
     const choose = () => {
       dialog.close();
       store.select(slice, { reveal: true });
@@ -77,7 +76,7 @@ function table(timeline, dialog, slices) {
       h('td', { class: 'number' }, moment(slice.start, 1)),
       h('td', { class: 'number' }, duration(slice.duration)),
       h('td', {}, rowLabel(timeline, slice.row)),
-      h('td', {}, h('button', { type: 'button', class: 'link', onclick: choose }, shapes.shortName(slice.shape))),
+      h('td', {}, h('button', { type: 'button', class: 'link', onclick: choose }, name)),
     );
   });
   return h('table', { class: 'events' }, h('thead', {}, h('tr', {}, ...head)), h('tbody', {}, ...rows));
@@ -101,6 +100,6 @@ function shownRows(timeline) {
 /** The label of a row's track and group. @param {Timeline} timeline @param {number} row */
 export function rowLabel(timeline, row) {
   const track = timeline.rows.trackOfRow(row);
-  const group = store.get().layout?.groups.find(({ id }) => id === track?.group);
-  return track ? `${track.label}, ${group?.label ?? ''}` : '';
+  const { label } = store.layerOf(row);
+  return track ? `${label ? `${label}, ` : ''}${track.label}, ${timeline.rows.homes.get(track.group) ?? ''}` : '';
 }

@@ -8,14 +8,16 @@ import { mix, pixelOf } from './paint.js';
 /** @typedef {import('../core/shapes.js').ShapeTable} ShapeTable */
 /** @typedef {import('./paint.js').Inks} Inks */
 /** @typedef {import('./strips.js').SliceInk} SliceInk */
+/** @typedef {import('../core/layer.js').LayerStyle} LayerStyle */
 
 /**
- * @type {Record<'light' | 'dark', Record<'paper' | 'surface' | 'grid' | 'line' | 'ink' | 'soft' | 'accent' | 'evidence'
- * | 'critical', Rgb>>}
+ * @type {Record<'light' | 'dark', Record<'paper' | 'tint' | 'surface' | 'grid' | 'line' | 'ink' | 'soft' | 'accent'
+ * | 'evidence' | 'critical', Rgb>>}
  */
 const SCHEMES = {
   light: {
     paper: [255, 255, 255],
+    tint: [241, 245, 251],
     surface: [245, 246, 248],
     grid: [238, 240, 244],
     line: [221, 225, 231],
@@ -27,6 +29,7 @@ const SCHEMES = {
   },
   dark: {
     paper: [20, 23, 28],
+    tint: [27, 33, 43],
     surface: [26, 30, 37],
     grid: [31, 36, 44],
     line: [45, 52, 63],
@@ -42,10 +45,12 @@ const AREA_SHARE = 0.72;
 const PATTERN_SHARE = 0.22;
 const EDGE_SHARE = 0.35;
 const FAINT_SHARE = 0.78;
+/** What is only predicted is paler by this share. */
+const GHOST_SHARE = 0.45;
 
 /** The inks of one theme and one table of shapes. */
 export class InkTable {
-  scheme = SCHEMES[theme()];
+  scheme;
   #theme = theme();
   #shapes;
   #highlight;
@@ -57,15 +62,23 @@ export class InkTable {
   /**
    * @param {ShapeTable} shapes
    * @param {number | null} highlight a shape that is drawn strongly, and all others faintly
+   * @param {LayerStyle} [style]
    */
-  constructor(shapes, highlight) {
+  constructor(shapes, highlight, style = 'solid') {
     this.#shapes = shapes;
     this.#highlight = highlight;
+    this.style = style;
+    const scheme = SCHEMES[theme()];
+    this.scheme = style === 'solid' ? scheme : { ...scheme, paper: scheme.tint, grid: scheme.line };
   }
 
-  /** Whether it was made for these. @param {ShapeTable} shapes @param {number | null} highlight */
-  isFor(shapes, highlight) {
-    return shapes === this.#shapes && highlight === this.#highlight && theme() === this.#theme;
+  /**
+   * Whether it was made for these.
+   * @param {ShapeTable} shapes @param {number | null} highlight @param {LayerStyle} style
+   */
+  isFor(shapes, highlight, style) {
+    const isSame = shapes === this.#shapes && highlight === this.#highlight && style === this.style;
+    return isSame && theme() === this.#theme;
   }
 
   /** Inks of a row of cells. @param {Track} track @returns {Inks} */
@@ -129,7 +142,8 @@ export class InkTable {
    * @param {number | null} shape
    */
   #faded(color, shape) {
-    return this.#highlight === null || this.#highlight === shape ? color : mix(color, this.scheme.paper, FAINT_SHARE);
+    const own = this.style === 'ghost' ? mix(color, this.scheme.paper, GHOST_SHARE) : color;
+    return this.#highlight === null || this.#highlight === shape ? own : mix(own, this.scheme.paper, FAINT_SHARE);
   }
 
   /** @param {Track} track @param {number} shape */

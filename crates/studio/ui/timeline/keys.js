@@ -22,7 +22,7 @@ export function connectKeys(timeline) {
     s: () => zoom(timeline, ZOOM_STEP),
     a: () => pan(-PAN_STEP),
     d: () => pan(PAN_STEP),
-    Home: () => store.zoomTo({ from: 0, to: store.span() }, { margin: 0 }),
+    Home: () => store.zoomTo(store.extent(), { margin: 0 }),
     f: focus,
     '.': () => neighbor(timeline, 'next', 'any'),
     ',': () => neighbor(timeline, 'previous', 'any'),
@@ -64,7 +64,8 @@ function isTyping(event) {
  */
 function zoom(timeline, factor) {
   const { hover, selection, window } = store.get();
-  const selected = selection ? selection.start + selection.duration / 2 : NaN;
+  const shown = selection && store.shown(selection);
+  const selected = shown ? (shown.from + shown.to) / 2 : NaN;
   const isSeen = selected >= window.from && selected <= window.to;
   const time = hover?.time ?? (isSeen ? selected : (window.from + window.to) / 2);
   zoomAround(timeline, timeline.view.x(time) / timeline.ratio, factor, false);
@@ -80,8 +81,7 @@ function pan(share) {
 /** Zooms to the selection or the area. */
 function focus() {
   const { selection, area } = store.get();
-  if (selection)
-    store.zoomTo({ from: selection.start, to: selection.start + Math.max(1, selection.duration) }, { margin: 0.5 });
+  if (selection) store.zoomToSlice(selection, { margin: 0.5 });
   else if (area) store.zoomTo(area, { margin: 0.05 });
 }
 
@@ -90,15 +90,19 @@ function focus() {
  * @param {Timeline} timeline @param {'next' | 'previous'} direction @param {'any' | 'same'} which
  */
 async function neighbor(timeline, direction, which) {
-  const { selection, trace, window } = store.get();
+  const { selection, window } = store.get();
   const at = selection ?? firstRow(timeline, window.from);
   if (!at) return;
+  const layer = store.layerOf(at.row);
   const shape = which === 'same' && selection ? selection.shape : null;
   /** @type {Slice | null} */
-  const slice = await getJson(`t/${trace}/neighbor`, { row: at.row, time: at.start, direction, shape }).catch(
-    () => null,
-  );
-  if (slice) store.select(slice, { reveal: true, history: 'replace' });
+  const slice = await getJson(`t/${layer.trace}/neighbor`, {
+    row: layer.local(at.row),
+    time: at.start,
+    direction,
+    shape,
+  }).catch(() => null);
+  if (slice) store.select(layer.placed(slice), { reveal: true, history: 'replace' });
   else store.announce(direction === 'next' ? 'No later event' : 'No earlier event');
 }
 
@@ -117,7 +121,7 @@ function firstRow(timeline, time) {
 /** Sets a mark at the pointer, the selection or the middle, or takes the one there away. */
 function mark() {
   const { marks, hover, selection, window } = store.get();
-  const time = Math.round(hover?.time ?? selection?.start ?? (window.from + window.to) / 2);
+  const time = Math.round(hover?.time ?? (selection && store.shown(selection).from) ?? (window.from + window.to) / 2);
   const near = (window.to - window.from) / 200;
   const others = marks.filter((other) => Math.abs(other - time) > near);
   store.set(

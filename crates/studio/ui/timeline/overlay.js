@@ -6,7 +6,7 @@ import { css, theme } from '../core/colors.js';
 import { InkTable } from './inks.js';
 
 /** @typedef {import('../core/store.js').Span} Span */
-/** @typedef {{row: number, time: number}} Point */
+/** @typedef {{row: number, time: number}} Point  in the times of the row's layer */
 /** @typedef {{from: Point, to: Point, kind: string}} Arrow */
 /**
  * @typedef {{row: number, from: number, to: number, kind: 'evidence' | 'critical' | 'ghost'}} RowSpan  row -1: all rows
@@ -23,6 +23,7 @@ import { InkTable } from './inks.js';
  * @property {RowSpan[]} spans
  * @property {import('./inks.js').InkTable} inks
  * @property {boolean} isSelecting
+ * @property {(row: number, time: number) => number} shown a time of the row's layer on the timeline
  */
 
 /** @type {Record<string, Record<'light' | 'dark', import('../core/colors.js').Rgb>>} */
@@ -55,7 +56,10 @@ export class Overlay {
     context.clearRect(0, 0, this.#canvas.width, this.#canvas.height);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     if (state.area) this.#drawArea(scene, state.area);
-    for (const span of scene.spans) if (span.to > view.from && span.from < view.to) this.#drawSpan(scene, span);
+    for (const span of scene.spans) {
+      const [from, to] = [span.from, span.to].map((time) => scene.shown(span.row, time));
+      if (to > view.from && from < view.to) this.#drawSpan(scene, { ...span, from, to });
+    }
     if (state.selection) this.#drawSelection(scene, state.selection);
     for (const arrow of scene.arrows) this.#drawArrow(scene, arrow);
     context.fillStyle = scene.inks.css('evidence');
@@ -123,8 +127,9 @@ export class Overlay {
     const { view, ratio, inks, pinned } = scene;
     const place = scene.place(row);
     if (!place || place.top + place.height < 0) return;
-    const left = Math.max(-3, view.x(start) / ratio);
-    const right = Math.min(this.#canvas.width / ratio + 3, view.x(start + duration) / ratio);
+    const from = scene.shown(row, start);
+    const left = Math.max(-3, view.x(from) / ratio);
+    const right = Math.min(this.#canvas.width / ratio + 3, view.x(from + duration) / ratio);
     const width = Math.max(LEAST_WIDTH, right - left);
     const context = this.#context;
     if (place.top < pinned && place.top + place.height > pinned) return;
@@ -136,10 +141,10 @@ export class Overlay {
   }
 
   /** @param {OverlayScene} scene @param {Arrow} arrow */
-  #drawArrow({ view, ratio, place }, { from, to, kind }) {
+  #drawArrow({ view, ratio, place, shown }, { from, to, kind }) {
     const [start, end] = [place(from.row), place(to.row)];
     if (!start || !end) return;
-    const [x0, x1] = [view.x(from.time) / ratio, view.x(to.time) / ratio];
+    const [x0, x1] = [from, to].map(({ row, time }) => view.x(shown(row, time)) / ratio);
     const [y0, y1] = [start.top + start.height / 2, end.top + end.height / 2];
     const context = this.#context;
     const bend = Math.min(90, Math.max(18, Math.abs(x1 - x0) / 2));

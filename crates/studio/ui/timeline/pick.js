@@ -2,7 +2,7 @@
 
 import { store } from '../core/store.js';
 import { rowAt } from './rows.js';
-import { fetchSlices } from './slices.js';
+import { fetchShown } from './sources.js';
 
 /** @typedef {import('./timeline.js').Timeline} Timeline */
 /** @typedef {import('../core/answers.d.ts').Slice} Slice */
@@ -27,8 +27,11 @@ export function placeAt(timeline, x, y) {
 /** The slice there, if the page has it already. @param {Timeline} timeline @param {number} row @param {number} time */
 export function sliceAt(timeline, row, time) {
   if (!timeline.showsSlices(row)) return null;
+  const layer = store.layerOf(row);
+  const { slices } = timeline.sources.at(layer.place);
   const slack = SLACK_PIXELS * timeline.ratio * timeline.view.nanosPerPixel;
-  return timeline.slices.at(timeline.view, row, time, slack);
+  const found = slices.at(timeline.view.shifted(layer.offset), layer.local(row), layer.own(time), slack);
+  return found && layer.placed(found);
 }
 
 /**
@@ -39,13 +42,12 @@ export function sliceAt(timeline, row, time) {
 export async function findSlice(timeline, row, time) {
   const known = sliceAt(timeline, row, time);
   if (known || timeline.showsSlices(row)) return known;
-  const { layout, trace } = store.get();
   const track = timeline.rows.trackOfRow(row);
-  if (!layout || !track || track.kind === 'counter' || track.kind === 'memory') return null;
-  const rows = track.slices > 0 ? [row] : streamRows(layout.tracks, track);
+  if (!track || track.kind === 'counter' || track.kind === 'memory') return null;
+  const rows = track.slices > 0 ? [row] : streamRows(timeline.rows.tracks, track);
   if (rows.length === 0) return null;
   const slack = timeline.ratio * timeline.view.nanosPerPixel;
-  const found = await fetchSlices(trace, layout.generation, rows, time - slack, time + slack, MOST);
+  const found = await fetchShown(rows, time - slack, time + slack, MOST);
   /** @type {Slice | null} */
   let best = null;
   for (const [slicesRow, { start, duration, shape }] of found) {

@@ -72,7 +72,7 @@ export function connectPointer(timeline) {
     const slice = row === null ? null : await findSlice(timeline, row, time);
     if (!slice) return;
     store.select(slice);
-    store.zoomTo({ from: slice.start, to: slice.start + slice.duration }, { margin: 0.25 });
+    store.zoomToSlice(slice, { margin: 0.25 });
   });
 
   timeline.addEventListener('wheel', (event) => wheel(timeline, event, at(event).x), { passive: false });
@@ -111,8 +111,8 @@ function pan(timeline, drag, x) {
  * @param {number} y
  */
 function areaOf(timeline, drag, x, y) {
-  const span = store.span();
-  const time = Math.min(Math.max(timeline.view.time(x * timeline.ratio), 0), span);
+  const { from: least, to: most } = store.extent();
+  const time = Math.min(Math.max(timeline.view.time(x * timeline.ratio), least), most);
   const [top, bottom] = [Math.min(y, drag.y), Math.max(y, drag.y)];
   const rows = new Set();
   for (const { track } of timeline.rows.all()) {

@@ -1,9 +1,11 @@
-// Which rows are shown, in which order, where, and how high: the layout of the trace and the person's choices of rows
+// Which rows are shown, in which order, where, and how high: the tracks of the layers and the person's choices of rows
 // make a list of items. An item is the head of a group, or a track with its lanes.
 
 /**
- * @typedef {Pick<import('../core/answers.d.ts').Layout, 'tracks' | 'groups'>} Tracks the part of a layout that rows
- * need
+ * @typedef {object} Tracks
+ * @property {Track[]} tracks
+ * @property {Group[]} groups in the order in which they are shown, with their tracks
+ * @property {Map<string, string>} homes labels of the groups that tracks belong to, also if they are shown in others
  */
 /** @typedef {import('../core/answers.d.ts').Track} Track */
 /** @typedef {import('../core/answers.d.ts').Group} Group */
@@ -58,15 +60,17 @@ export class RowList {
   #byTrack = new Map();
   /** The groups that tracks are shown in. @type {Map<number, Group>} */
   #groups = new Map();
-  /** @type {Track[]} */
-  #tracks;
+  /** Of all layers. @type {Track[]} */
+  tracks;
+  /** Labels of the groups that tracks belong to. @type {Map<string, string>} */
+  homes;
 
   /** @param {Tracks} layout @param {RowChoices} choices */
   constructor(layout, choices) {
-    this.#tracks = layout.tracks;
-    const home = new Map(layout.groups.map((group) => [group.id, group]));
+    this.tracks = layout.tracks;
+    this.homes = layout.homes;
     const [pinned, hidden, folded] = [choices.pinned, choices.hidden, choices.folded].map((keys) => new Set(keys));
-    for (const group of grouped(layout, choices)) {
+    for (const group of layout.groups) {
       const key = groupKey(group);
       const tracks = group.tracks.map((id) => layout.tracks[id]);
       const shown = tracks.filter(
@@ -86,7 +90,8 @@ export class RowList {
       for (const track of shown) {
         this.#groups.set(track.id, group);
         const isTrackFolded = folded.has(track.key);
-        const label = track.group === group.id ? track.label : `${track.label} · ${home.get(track.group)?.label}`;
+        const home = layout.homes.get(track.group) ?? '';
+        const label = home === group.label ? track.label : `${track.label} · ${home}`;
         const item = { group, key: track.key, label, track, isGroup: false, isFolded: isTrackFolded };
         if (pinned.has(track.key)) this.#pin(item);
         if (!isFolded) this.#add(item);
@@ -117,7 +122,7 @@ export class RowList {
 
   /** @param {number} row @returns {Track | null} */
   trackOfRow(row) {
-    return this.#tracks.find(({ first_row, rows }) => row >= first_row && row < first_row + rows) ?? null;
+    return this.tracks.find(({ first_row, rows }) => row >= first_row && row < first_row + rows) ?? null;
   }
 
   /** Items in view order: pinned ones first. */
@@ -158,32 +163,6 @@ export function rowAt(item, y) {
 /** @param {Group} group */
 export function groupKey(group) {
   return `@${group.id}`;
-}
-
-/**
- * The groups of the layout, or with what a process does on devices beside what it does on the host.
- * @param {Tracks} layout
- * @param {RowChoices} choices
- * @returns {Group[]}
- */
-function grouped(layout, choices) {
-  if (choices.grouping === 'device') return layout.groups;
-  const ids = new Set(layout.groups.filter(({ kind }) => kind === 'process').map(({ id }) => id));
-  const ofProcess = (/** @type {number} */ id) => {
-    const process = `process:${processOf(layout.tracks[id])}`;
-    return ids.has(process) ? process : layout.tracks[id].group;
-  };
-  const groups = layout.groups.map((group) => {
-    const tracks = layout.groups.flatMap((other) => other.tracks).filter((id) => ofProcess(id) === group.id);
-    return { ...group, tracks };
-  });
-  return [...groups.filter(({ kind }) => kind === 'process'), ...groups.filter(({ kind }) => kind !== 'process')];
-}
-
-/** The process in the key of a track: `stream:DEVICE.PROCESS…`, `calls:PROCESS…`. @param {Track} track */
-function processOf({ key, kind }) {
-  const [first, second] = key.slice(key.indexOf(':') + 1).split('.');
-  return ['calls', 'host', 'markers'].includes(kind) ? first : second;
 }
 
 /** @param {Track} track @param {Group} group @param {RowChoices} choices */

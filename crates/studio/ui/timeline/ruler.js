@@ -35,7 +35,7 @@ export class Ruler {
     canvas.addEventListener('pointerdown', (event) => this.#pressed(event));
     canvas.addEventListener('pointermove', (event) => this.#moved(event));
     canvas.addEventListener('pointerup', (event) => this.#released(event));
-    canvas.addEventListener('dblclick', () => store.zoomTo({ from: 0, to: store.span() }, { margin: 0 }));
+    canvas.addEventListener('dblclick', () => store.zoomTo(store.extent(), { margin: 0 }));
   }
 
   /** @param {number} ratio @param {InkTable} inks */
@@ -111,7 +111,8 @@ export class Ruler {
   /** @param {PointerEvent} event */
   #time(event) {
     const x = event.clientX - this.#canvas.getBoundingClientRect().left;
-    return Math.min(Math.max(this.#view.time(x * this.#ratio), 0), store.span());
+    const { from, to } = store.extent();
+    return Math.min(Math.max(this.#view.time(x * this.#ratio), from), to);
   }
 
   /** @param {PointerEvent} event */

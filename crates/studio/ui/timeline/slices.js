@@ -46,6 +46,12 @@ export class Slices {
     this.#generation = generation;
   }
 
+  /** Forgets everything: the trace is not shown any more. */
+  close() {
+    this.#cache.clear();
+    this.#generation = '';
+  }
+
   /** The level of blocks for a view. @param {View} view */
   levelOf(view) {
     return Math.max(6, Math.ceil(Math.log2(view.to - view.from)));

@@ -59,6 +59,12 @@ export class Tiles {
     this.#cache.keep(this.#top, 0);
   }
 
+  /** Forgets everything: the trace is not shown any more. */
+  close() {
+    this.#cache.clear();
+    this.#generation = '';
+  }
+
   /** The level that has one to two cells a pixel. @param {View} view */
   levelOf(view) {
     return Math.min(this.#top, Math.max(0, Math.floor(Math.log2(view.nanosPerPixel))));

@@ -3,6 +3,7 @@
 import { connectDivider } from '../core/divider.js';
 import { onTheme } from '../core/colors.js';
 import { fill, h } from '../core/dom.js';
+import { isLoading } from '../core/layers.js';
 import { store } from '../core/store.js';
 import { connectAnnouncements } from './announce.js';
 import { Picture } from './draw.js';
@@ -11,8 +12,8 @@ import { Overlay, pageInks } from './overlay.js';
 import { connectPointer } from './pointer.js';
 import { PADDING, RowList } from './rows.js';
 import { Ruler, RULER_HEIGHT } from './ruler.js';
-import { Slices } from './slices.js';
-import { Tiles } from './tiles.js';
+import { mergedTracks } from './merge.js';
+import { Sources } from './sources.js';
 import { Tooltip } from './tooltip.js';
 import { connectTools } from './tools.js';
 import { Tree } from './tree.js';
@@ -23,17 +24,22 @@ import { View } from './view.js';
 /** @typedef {import('./overlay.js').Place} Place */
 /** @typedef {import('./draw.js').Scene} Scene */
 /** @typedef {import('./rows.js').Item} Item */
+/** @typedef {import('../core/layer.js').LayerKey} LayerKey */
+/**
+ * @typedef {object} Highlight  a shape of the open trace, which is drawn strongly
+ * @property {number} shape -1 for one that the open trace does not have
+ * @property {Partial<Record<LayerKey, number>>} [also] shapes of other layers; without it, those with the same name
+ */
 
 /** @type {import('./rows.js').Tracks} */
-const NO_LAYOUT = { tracks: [], groups: [] };
+const NO_LAYOUT = { tracks: [], groups: [], homes: new Map() };
 const KEPT_TIMES = 600;
 
 /** `<ts-timeline>` */
 export class Timeline extends HTMLElement {
   view = new View();
   rows = new RowList(NO_LAYOUT, store.get().rows);
-  tiles = new Tiles(() => this.redraw());
-  slices = new Slices(() => this.redraw());
+  sources = new Sources(() => this.redraw());
   /** Frames drawn, milliseconds of the last ones, and frames in which a row lacked a part of its picture. */
   stats = { frames: 0, times: /** @type {number[]} */ ([]), holes: 0 };
   overlayCanvas = h('canvas', { class: 'tl-overlay', 'aria-hidden': 'true' });
@@ -67,8 +73,10 @@ export class Timeline extends HTMLElement {
   #arrows = [];
   /** @type {RowSpan[]} */
   #spans = [];
-  /** @type {number | null} */
+  /** @type {Highlight | null} */
   #highlight = null;
+  /** Layouts of the layers whose rows are shown. @type {(import('../core/answers.d.ts').Layout | null)[]} */
+  #arranged = [];
 
   connectedCallback() {
     fill(this, this.#tools, this.#rulerCanvas, this.#body, this.#divider, this.#empty, this.#tooltip.element);
@@ -107,17 +115,37 @@ export class Timeline extends HTMLElement {
 
   /**
    * Draws the slices of a shape strongly and all others faintly, or all alike.
-   * @param {{shape: number} | null} highlight
+   * @param {Highlight | null} highlight
    */
   setHighlight(highlight) {
-    this.#highlight = highlight?.shape ?? null;
+    this.#highlight = highlight;
     this.redraw();
+  }
+
+  /** The shape of a layer that is drawn strongly. @param {import('../core/layer.js').Layer} layer */
+  #highlightIn({ key, shapes }) {
+    if (!this.#highlight) return null;
+    const { shape, also } = this.#highlight;
+    if (key === 'a') return shape;
+    return also ? (also[key] ?? -1) : shapes.find(store.get().shapes.name(shape));
+  }
+
+  /** Tiles of the open trace. */
+  get tiles() {
+    return this.sources.at(0).tiles;
+  }
+
+  /** Slices of the open trace. */
+  get slices() {
+    return this.sources.at(0).slices;
   }
 
   /** Whether the picture is complete and does not change by itself. */
   get isSettled() {
-    if (this.#isNew || store.get().layout?.state !== 'ready') return false;
-    return this.#request === 0 && !this.view.isMoving && this.tiles.isIdle && this.slices.isIdle && !this.#hasHoles;
+    const { layout, compare, layers } = store.get();
+    if (this.#isNew || layout?.state !== 'ready' || isLoading()) return false;
+    if (compare && !layers.some(({ key }) => key === 'b')) return false;
+    return this.#request === 0 && !this.view.isMoving && this.sources.isIdle && !this.#hasHoles;
   }
 
   get ratio() {
@@ -131,20 +159,15 @@ export class Timeline extends HTMLElement {
 
   /** What is drawn. @returns {Scene} */
   get scene() {
-    const { view, rows, tiles, slices } = this;
-    const { shapes, steps } = store.get();
-    return {
-      view,
-      rows,
-      tiles,
-      slices,
-      shapes,
-      steps,
-      scroll: this.scrolled,
-      ratio: this.#ratio,
-      span: store.span(),
-      highlight: this.#highlight,
-    };
+    const { view, rows } = this;
+    const layers = store.layers().map((layer) => ({
+      layer,
+      view: view.shifted(layer.offset),
+      ...this.sources.at(layer.place),
+      span: Math.max(1, layer.layout?.span_ns ?? 1),
+      highlight: this.#highlightIn(layer),
+    }));
+    return { view, rows, layers, scroll: this.scrolled, ratio: this.#ratio };
   }
 
   /** Whether a row shows slices now, and not cells. @param {number} row */
@@ -215,7 +238,7 @@ export class Timeline extends HTMLElement {
     const inks = pageInks(shapes);
     if (this.#isPictureOld) {
       this.#isPictureOld = false;
-      this.#drawPicture(layout.span_ns);
+      this.#drawPicture();
       this.#ruler.draw(this.#ratio, inks);
       this.dispatchEvent(new CustomEvent('viewchange'));
     }
@@ -229,18 +252,18 @@ export class Timeline extends HTMLElement {
       state: store.get(),
       arrows: this.#arrows,
       spans: this.#spans,
+      shown: (row, time) => store.layerOf(row).shown(time),
       isSelecting: this.classList.contains('is-selecting'),
     });
     if (this.view.isMoving) this.#draw();
   }
 
-  /** @param {number} span */
-  #drawPicture(span) {
+  #drawPicture() {
     // New content takes the place of the old picture when its first tile is here.
     const visible = this.#visibleRows();
-    if (this.stats.frames > 0 && !this.#isNew && !this.tiles.hasTop(visible)) {
+    if (this.stats.frames > 0 && !this.#isNew && !this.sources.hasTop(visible)) {
       this.#hasHoles = true;
-      this.tiles.want(this.view, visible, span);
+      this.sources.wantTiles(this.view, visible);
       return;
     }
     this.#isNew = false;
@@ -252,8 +275,8 @@ export class Timeline extends HTMLElement {
     stats.frames += 1;
     if (holes > 0) stats.holes += 1;
     this.#hasHoles = holes > 0;
-    this.tiles.want(this.view, rows, span);
-    this.slices.want(this.view, sliceRows);
+    this.sources.wantTiles(this.view, rows);
+    this.sources.wantSlices(this.view, sliceRows);
   }
 
   /** Rows whose item can be seen. */
@@ -269,8 +292,7 @@ export class Timeline extends HTMLElement {
   }
 
   #pause() {
-    this.tiles.pause();
-    this.slices.pause();
+    this.sources.pause();
   }
 
   #resize() {
@@ -298,13 +320,14 @@ export class Timeline extends HTMLElement {
   /** @param {Set<keyof import('../core/store.js').State>} changed */
   #changed(changed) {
     const { layout, shapes, window, rows, selection, reveal, scroll } = store.get();
-    if (changed.has('layout') && layout?.state === 'ready') {
-      const all = layout.tracks.reduce((most, track) => Math.max(most, track.first_row + track.rows), 0);
-      this.tiles.open(store.get().trace, layout.generation, layout.span_ns, all);
-      this.slices.open(store.get().trace, layout.generation);
+    const hasMoreRows = changed.has('layout') || changed.has('layers');
+    if (hasMoreRows && layout?.state === 'ready') this.sources.open(store.layers());
+    const layouts = store.layers().map((layer) => layer.layout);
+    const isSame = layouts.length === this.#arranged.length && layouts.every((one, i) => one === this.#arranged[i]);
+    if (changed.has('layout') || changed.has('rows') || !isSame) {
+      this.#arranged = layouts;
+      this.#arrange(layout?.state === 'ready' ? mergedTracks(store.layers(), rows.grouping) : NO_LAYOUT, rows);
     }
-    if (changed.has('layout') || changed.has('rows'))
-      this.#arrange(layout?.state === 'ready' ? layout : NO_LAYOUT, rows);
     // The first picture of a trace does not fly in from another one's window.
     if (changed.has('window') || this.#isNew) {
       if (this.#isNew) this.view.jump(window);
@@ -321,7 +344,7 @@ export class Timeline extends HTMLElement {
     if (changed.has('reveal') && reveal) this.#reveal(reveal.row);
     else if (changed.has('scroll') && Math.abs(this.#body.scrollTop - scroll) > 1) this.#body.scrollTop = scroll;
     if (changed.has('hover')) this.#tooltip.show(this);
-    const others = /** @type {const} */ (['layout', 'rows', 'window', 'steps', 'marks', 'area', 'shapes']);
+    const others = /** @type {const} */ (['layout', 'rows', 'window', 'steps', 'marks', 'area', 'shapes', 'layers']);
     if (changed.has('shapes') && shapes.length > 0) this.#isPictureOld = true;
     if (others.some((name) => changed.has(name))) this.redraw();
     else this.#draw();

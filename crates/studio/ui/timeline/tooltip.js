@@ -34,13 +34,16 @@ export class Tooltip {
 
   /** Shows what is under the pointer. @param {Timeline} timeline */
   show(timeline) {
-    const { hover, shapes } = store.get();
+    const { hover } = store.get();
     const track = hover && hover.row >= 0 ? timeline.rows.trackOfRow(hover.row) : null;
     if (!hover || !track || timeline.classList.contains('is-panning')) {
       this.hide();
       return;
     }
     const { slice } = hover;
+    const { shapes, label } = store.layerOf(hover.row);
+    const home = timeline.rows.homes.get(track.group) ?? '';
+    const where = [label, track.label, home].filter(Boolean).join(' · ');
     const lines = slice
       ? [
           h('strong', {}, shorten(shapes.name(slice.shape))),
@@ -51,7 +54,7 @@ export class Tooltip {
       this.hide();
       return;
     }
-    fill(this.element, ...lines, h('span', { class: 'tl-tip-row' }, `${track.label} · ${groupLabel(track.group)}`));
+    fill(this.element, ...lines, h('span', { class: 'tl-tip-row' }, where));
     this.element.hidden = false;
     const { clientWidth, clientHeight } = timeline;
     const { offsetWidth, offsetHeight } = this.element;
@@ -82,11 +85,6 @@ export class Tooltip {
       h('span', { class: 'tl-tip-row' }, `in ${duration(timeline.view.nanosPerPixel)}`),
     ];
   }
-}
-
-/** @param {string} id */
-function groupLabel(id) {
-  return store.get().layout?.groups.find((group) => group.id === id)?.label ?? '';
 }
 
 /** @param {string} name */

@@ -67,6 +67,7 @@ export class Tree {
           this.#button(isPinned ? 'Unpin' : 'Pin to the top', isPinned ? '▾' : '▴', () => pin(key)),
           this.#button('Hide', '×', () => hide(key)),
         ];
+    const layer = track && !isGroup ? store.layerOf(track.first_row) : null;
     const fact = isGroup ? '' : trackFact(item);
     return h(
       'div',
@@ -76,8 +77,9 @@ export class Tree {
         'aria-level': isGroup || isPinned ? 1 : 2,
         'aria-expanded': canFold ? !isFolded : null,
         'aria-selected': 'false',
-        'aria-label': isGroup ? label : `${label}, ${KINDS[track?.kind ?? ''] ?? ''}${fact ? `, ${fact}` : ''}`,
+        'aria-label': [layer?.label, label, isGroup ? '' : KINDS[track?.kind ?? ''], fact].filter(Boolean).join(', '),
         'data-key': key,
+        'data-layer': layer && layer.style !== 'solid' ? layer.key : null,
         'data-kind': track && !isGroup ? track.kind : 'group',
         tabindex: -1,
         title: label,
@@ -87,6 +89,7 @@ export class Tree {
         },
       },
       h('span', { class: 'tl-twisty', 'aria-hidden': 'true' }, canFold ? (isFolded ? '▸' : '▾') : ''),
+      layer?.label ? h('span', { class: 'tl-layer' }, layer.label) : null,
       h('span', { class: 'tl-name' }, label),
       fact && item.height >= 34 && !isPinned ? h('span', { class: 'tl-fact', 'data-fact': fact }) : null,
       h('span', { class: 'tl-actions' }, ...actions),

@@ -43,6 +43,15 @@ export class View {
     return this.from + x * this.nanosPerPixel;
   }
 
+  /** The same pixels with times that are `offset` earlier: those of a layer. @param {number} offset @returns {View} */
+  shifted(offset) {
+    if (offset === 0) return this;
+    const view = new View();
+    view.width = this.width;
+    view.jump({ from: this.from - offset, to: this.to - offset });
+    return view;
+  }
+
   /** Shows that range at once. @param {Span} span */
   jump(span) {
     this.#target = span;
