@@ -21,6 +21,7 @@ use crate::support::studio::{start, studio};
 use crate::support::{command, root, tracesmith};
 
 const TRAIN: &str = "fixtures/train-h200.sbt";
+const FIXED: &str = "fixtures/train-h200-fixed.sbt";
 
 #[test]
 fn analyses_are_what_the_command_prints() {
@@ -106,6 +107,34 @@ fn analyses_are_what_the_command_prints() {
     ] {
         let (answered, body) = studio.get(&format!("/api/v1/t/0/analysis/{path}"));
         assert_eq!(answered, status, "{path}: {}", String::from_utf8_lossy(&body));
+    }
+}
+
+#[test]
+fn a_comparison_is_what_the_command_prints() {
+    let studio = studio(&[TRAIN, FIXED, "--no-browser"]);
+    studio.ready();
+    studio.ready_number(1);
+    let command = |args: &[&str]| -> Value {
+        let args = ["diff", "--format", "json"].iter().chain(args);
+        serde_json::from_str(&tracesmith(args).ok()).unwrap()
+    };
+    let answer = studio.json("diff?a=0&b=1");
+    assert!(!answer["kernels"].as_array().unwrap().is_empty());
+    assert_eq!(answer, command(&[TRAIN, FIXED]));
+    assert_eq!(studio.json("diff?a=1&b=0&by=name"), command(&[FIXED, TRAIN]));
+    assert_eq!(
+        studio.json("diff?a=0&b=1&by=short"),
+        command(&[TRAIN, FIXED, "--by", "short"])
+    );
+    for (query, status) in [
+        ("a=0&b=7", 404),
+        ("a=0", 400),
+        ("a=0&b=1&by=absent", 400),
+        ("a=0&b=x", 400),
+    ] {
+        let (answered, body) = studio.get(&format!("/api/v1/diff?{query}"));
+        assert_eq!(answered, status, "{query}: {}", String::from_utf8_lossy(&body));
     }
 }
 

@@ -17,8 +17,8 @@ use tracesmith_format::tables::{ApiCall, ApiShape, Caller, Kernel, KernelShape, 
 use tracesmith_format::{ClockId, ProcessId, StreamId, ThreadId, Timestamp, Writer, WriterOptions};
 
 use crate::support::reader::{Browser, answer, node_package};
-use crate::support::root;
 use crate::support::studio::studio;
+use crate::support::{root, tracesmith};
 
 const TRAIN: &str = "fixtures/train-h200.sbt";
 const DEMO: &str = "fixtures/demo-h200.sbt";
@@ -261,6 +261,82 @@ fn the_panels_show_what_the_routes_answer() {
         }
     }
     for list in ["/console", "/foreign", "/dialogs"] {
+        is_empty(&report, list);
+    }
+}
+
+#[test]
+fn two_traces_are_aligned_by_steps_on_one_timeline() {
+    let folder = TempDir::new().unwrap();
+    let part = folder.path().join("part.sbt");
+    let part = part.to_str().unwrap();
+    tracesmith(["cut", DEMO, "--from", "542.95ms", "--to", "547ms", "-o", part]).ok();
+    let Some(report) = looked_at("compare.mjs", &[DEMO, part], &[]) else {
+        return;
+    };
+    assert_eq!(
+        report["begun"],
+        json!({"b": 1, "align": "steps", "address": true})
+    );
+    let rows = &report["rows"];
+    let (a, b) = (number(rows, "/tracks/0"), number(rows, "/tracks/1"));
+    assert_eq!(number(rows, "/items"), a + b, "{rows:#}");
+    assert_eq!(number(rows, "/distinct"), a + b, "{rows:#}");
+    assert_eq!((number(rows, "/a"), number(rows, "/b")), (a, b), "{rows:#}");
+    assert!(number(rows, "/neighbors") >= b - 1.0, "{rows:#}");
+    assert_eq!(rows["named"], true, "{rows:#}");
+    let steps = &report["steps"];
+    assert!(number(steps, "/checked") >= 20.0, "{steps:#}");
+    assert_eq!(number(steps, "/wrong"), 0.0, "{steps:#}");
+    assert!(number(steps, "/offsets") >= 3.0, "{steps:#}");
+    assert!(number(&report, "/requests/count") > 0.0, "{}", report["requests"]);
+    assert_eq!(report["requests"]["repeated"], 0);
+    let colors = &report["colors"];
+    assert!(number(colors, "/checked") >= 5.0, "{colors:#}");
+    assert_eq!(number(colors, "/wrong"), 0.0, "{colors:#}");
+    for part in ["selected", "restored"] {
+        for (name, value) in report[part].as_object().unwrap() {
+            assert_eq!(value, true, "{part}, {name}");
+        }
+    }
+    let aligned = &report["aligned"];
+    assert_eq!(
+        (
+            number(aligned, "/start"),
+            number(aligned, "/hand"),
+            &aligned["steps"]
+        ),
+        (0.0, -1_500_000.0, &json!("steps")),
+        "{aligned:#}"
+    );
+    assert!((number(aligned, "/nudge") - 0.01).abs() < 0.001, "{aligned:#}");
+    assert_eq!(
+        (&aligned["step"], &aligned["address"]),
+        (&json!(true), &json!(true)),
+        "{aligned:#}"
+    );
+    let tab = &report["tab"];
+    assert!(
+        number(tab, "/wanted") >= 10.0 && number(tab, "/kernels") >= 2.0,
+        "{tab:#}"
+    );
+    is_empty(&report, "/tab/missing");
+    assert!(
+        tab["command"].as_str().unwrap().starts_with("tracesmith diff "),
+        "{tab:#}"
+    );
+    assert_eq!(
+        tab["pair"],
+        json!({"layers": ["a", "b"], "same": true, "isSeen": true, "step": [true, true]})
+    );
+    for scheme in ["light", "dark"] {
+        is_empty(&report, &format!("/axe/{scheme}"));
+    }
+    is_empty(&report, "/file/axe");
+    assert!(number(&report, "/file/files") >= 1.0 && report["file"]["closed"] == true);
+    assert_eq!(report["swapped"], json!({"offset": 0, "window": true, "back": 0}));
+    assert_eq!(report["ended"], json!({"rows": true, "same": true}));
+    for list in ["/console", "/foreign"] {
         is_empty(&report, list);
     }
 }

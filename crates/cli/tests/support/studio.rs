@@ -96,9 +96,14 @@ impl Studio {
 
     /// Waits until the first trace can be drawn, and returns its layout.
     pub fn ready(&self) -> Value {
+        self.ready_number(0)
+    }
+
+    /// Waits until that trace can be drawn, and returns its layout.
+    pub fn ready_number(&self, trace: usize) -> Value {
         let begin = Instant::now();
         loop {
-            let layout = self.json("t/0/layout");
+            let layout = self.json(&format!("t/{trace}/layout"));
             if layout["state"] == "ready" && layout["idle"] != "pending" {
                 return layout;
             }

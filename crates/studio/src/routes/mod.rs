@@ -3,6 +3,7 @@
 mod analysis;
 mod area;
 mod cut;
+mod diff;
 mod event;
 mod flame;
 mod layout;
@@ -45,6 +46,7 @@ pub(crate) fn router(studio: &Arc<Studio>) -> Router {
         .route("/files", get(session::files))
         .route("/open", post(session::open))
         .route("/events", get(events))
+        .route("/diff", get(diff::diff))
         .route("/t/{id}/layout", get(layout::layout))
         .route("/t/{id}/shapes", get(layout::shapes))
         .route("/t/{id}/{generation}/tiles", get(tiles::tiles))

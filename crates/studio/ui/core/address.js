@@ -72,6 +72,17 @@ export function fragment(state) {
   return parts.join('&');
 }
 
+/**
+ * The fragment of a state in which only a trace, a comparison, a window and a tab are chosen.
+ * @param {Pick<State, 'trace' | 'compare' | 'window' | 'tab'>} start
+ */
+export function startFragment({ trace, compare, window, tab }) {
+  const parts = [`trace=${trace}`, ...(compare ? compareParts(compare) : [])];
+  parts.push(`from=${number(window.from)}`, `to=${number(window.to)}`);
+  if (tab !== 'details') parts.push(`tab=${encode(tab)}`);
+  return parts.join('&');
+}
+
 /** The parts of the page's fragment by name. @param {string} [hash] @returns {Map<string, string>} */
 export function readFragment(hash = location.hash) {
   const parts = hash.replace(/^#/, '').split('&').filter(Boolean);

@@ -1,6 +1,7 @@
 // Comparing: a second trace on the timeline of the open one. What is chosen is `compare` in the state; this loads the
 // second trace as the layer `b`.
 
+import { startFragment } from './address.js';
 import { newCompare } from './align.js';
 import { hideLayer, showLayer } from './layers.js';
 import { store } from './store.js';
@@ -35,6 +36,29 @@ export function endCompare() {
     },
     { history: 'push' },
   );
+}
+
+/** Makes the second trace the first, with the same moment in view. */
+export function swap() {
+  const { compare, trace, window, tab, layers } = store.get();
+  const b = layers.find(({ key }) => key === 'b');
+  if (!compare || !b) return;
+  const change = { trace: b.trace, window: { from: b.own(window.from), to: b.own(window.to) } };
+  const turned = { ...compare, trace, offset: -compare.offset };
+  // The address says all that stays; the rest begins anew with the other trace.
+  location.hash = startFragment({ ...change, tab, compare: turned });
+}
+
+/**
+ * Moves the second trace by a share of the window, by hand from now on.
+ * @param {number} share
+ */
+export function nudge(share) {
+  const { compare, layers, window } = store.get();
+  const b = layers.find(({ key }) => key === 'b');
+  if (!compare || !b) return;
+  const offset = Math.round(b.offset + share * (window.to - window.from));
+  store.set({ compare: { ...compare, align: 'manual', offset } }, { history: 'replace' });
 }
 
 /** Changes how the second trace is aligned. @param {Partial<Compare>} change */

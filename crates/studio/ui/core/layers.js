@@ -46,6 +46,12 @@ export function hideLayer(key) {
     store.set({ layers: layers.filter((layer) => layer.key !== key) }, { history: 'none' });
 }
 
+/** Ends the loading of all layers: another trace is opened. */
+export function abortLayers() {
+  for (const request of loading.values()) request.abort();
+  loading.clear();
+}
+
 /** Whether a layer is being loaded. */
 export function isLoading() {
   return loading.size > 0;

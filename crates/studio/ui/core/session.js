@@ -3,7 +3,7 @@
 import { connectAddress, laterOfAddress, stateOfAddress, traceOfAddress } from './address.js';
 import { ApiError, connectionState, getJson, isAbort, onConnection, onStale, readEvents } from './api.js';
 import { connectCompare } from './compare.js';
-import { hideLayer, renewLayers } from './layers.js';
+import { abortLayers, renewLayers } from './layers.js';
 import { ShapeTable } from './shapes.js';
 import { loadSteps } from './steps.js';
 import { store } from './store.js';
@@ -65,9 +65,10 @@ async function refresh() {
 
 /** Opens the trace of the state from the beginning. */
 async function load() {
-  for (const { key } of store.get().layers) hideLayer(key);
-  const nothing = { layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [], compare: null, problem: '' };
-  store.set(nothing, { history: 'none' });
+  abortLayers();
+  // At once: the layout of one trace does not belong to the number of another.
+  const nothing = { layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [], layers: [], compare: null };
+  store.set({ ...nothing, problem: '' }, { history: 'none' });
   await follow();
 }
 
@@ -123,7 +124,7 @@ async function applyAddress() {
   const { layout, trace } = store.get();
   const named = traceOfAddress();
   if (named !== null && named !== trace && store.get().session?.traces.some(({ id }) => id === named)) {
-    store.set({ trace: named }, { history: 'none' });
+    store.set({ trace: named, selection: null, area: null }, { history: 'none' });
     return;
   }
   if (layout?.state !== 'ready') return;

@@ -1,6 +1,7 @@
 // Does what a command of the command line says: opens the tab that shows the same answer, and moves the window.
 
 import { postJson, getJson } from '../core/api.js';
+import { compareWith } from '../core/compare.js';
 import { store } from '../core/store.js';
 import { chooseChanges, scaleOf } from './changes.js';
 import { choose } from './choices.js';
@@ -68,17 +69,31 @@ const ACTIONS = {
     store.openTab(tab.name);
   },
   open: ({ rest }) => openTrace(rest),
-  all: () => store.zoomTo({ from: 0, to: store.span() }, { margin: 0 }),
+  diff: async ({ rest }) => {
+    // `diff A B` of a copied command line: A is the open trace.
+    const path = rest.split(/\s+/).at(-1) ?? '';
+    if (path === '') throw new CommandError('Write the path of the second trace: diff runs/b.sbt.');
+    compareWith(await openFile(path));
+    store.openTab('compare');
+  },
+  all: () => store.zoomTo(store.extent(), { margin: 0 }),
 };
 
-/** Opens a trace below the folder of the server. @param {string} path */
+/** Opens a trace below the folder of the server, and shows it. @param {string} path */
 export async function openTrace(path) {
   if (path === '') throw new CommandError('Write the path of a trace: open runs/b.sbt.');
+  const trace = await openFile(path);
+  store.set({ trace }, { history: 'push' });
+}
+
+/** Opens a trace below the folder of the server, and returns its number. @param {string} path */
+export async function openFile(path) {
   /** @type {{id: number}} */
   const { id } = await postJson('open', { path });
   /** @type {import('../core/answers.d.ts').Session} */
   const session = await getJson('session');
-  store.set({ session, trace: id }, { history: 'push' });
+  store.set({ session }, { history: 'none' });
+  return id;
 }
 
 /** @param {Command} command */

@@ -15,20 +15,15 @@ import { dataTable } from './table.js';
 import { counted, shortName } from './words.js';
 
 /** @typedef {import('../core/store.js').Area} Area */
+/** @typedef {import('../core/layer.js').Layer} Layer */
 /** @typedef {import('../core/answers.d.ts').AreaTotals} AreaTotals */
 
 /** @param {Area} area @param {AbortSignal} signal */
 export async function areaDetails(area, signal) {
-  const { trace } = store.get();
   const span = { from: Math.floor(area.from), to: Math.ceil(area.to) };
-  // A time range of all rows has the work of GPUs: host ranges and gaps would count the same time again.
-  const rows = area.rows.length > 0 ? area.rows : rowsOf(['stream']);
-  /** @type {AreaTotals} */
-  const totals = await getJson(
-    `t/${trace}/area`,
-    { rows: rowRanges([...rows].sort((a, b) => a - b)), ...span },
-    { signal },
-  );
+  const isMeant = (/** @type {Layer} */ layer) => area.rows.some((row) => store.layerOf(row) === layer);
+  const layers = store.layers().filter((layer) => (area.rows.length > 0 ? isMeant(layer) : layer.style !== 'ghost'));
+  const parts = await Promise.all(layers.map((layer) => layerDetails(layer, area, span, signal)));
   const length = Math.max(1, span.to - span.from);
   const words =
     `${duration(length)} from ${moment(span.from, 1000)} to ` +
@@ -41,37 +36,48 @@ export async function areaDetails(area, signal) {
     h('button', { type: 'button', onclick: () => store.zoomTo(span, { margin: 0 }) }, 'Zoom'),
     h('button', { type: 'button', onclick: () => store.selectArea(null) }, 'Clear'),
   );
+  return [head, h('div', { class: 'columns' }, parts)];
+}
+
+/**
+ * What is selected of one trace.
+ * @param {Layer} layer @param {Area} area @param {import('../core/store.js').Span} shown @param {AbortSignal} signal
+ */
+async function layerDetails(layer, area, shown, signal) {
+  const whole = layer.layout?.span_ns ?? 0;
+  const own = (/** @type {number} */ time) => Math.round(Math.min(Math.max(layer.own(time), 0), whole));
+  const span = { from: own(shown.from), to: own(shown.to) };
+  const title = (/** @type {string} */ text) => (layer.label ? `${layer.label}: ${text}` : text);
+  if (span.to <= span.from) return section(title('nothing'), h('p', { class: 'faint' }, 'Outside of this trace.'));
+  // A time range of all rows has the work of GPUs: host ranges and gaps would count the same time again.
+  const rows = area.rows.length > 0 ? area.rows : rowsOf(['stream'], layer);
+  const local = rows.filter((row) => store.layerOf(row) === layer).map((row) => layer.local(row));
+  /** @type {AreaTotals} */
+  const totals = await getJson(
+    `t/${layer.trace}/area`,
+    { rows: rowRanges(local.sort((a, b) => a - b)), ...span },
+    { signal },
+  );
+  const what = area.rows.length > 0 ? 'Selected rows' : 'GPU work';
   return [
-    head,
-    h(
-      'div',
-      { class: 'columns' },
-      section(
-        `${area.rows.length > 0 ? 'Selected rows' : 'GPU work'}: ` +
-          `${duration(totals.busy_ns)} in ${counted(totals.shapes.length, 'name')}`,
-        table(totals),
-      ),
-      section('Flame graph', flame(trace, span)),
-      section(
-        'The same on the command line',
-        commandLine(`tracesmith analyze ${fileArgument()}${rangeOptions(span)}`),
-        cut(trace, span),
-      ),
+    section(title(`${what}: ${duration(totals.busy_ns)} in ${counted(totals.shapes.length, 'name')}`), table(totals, layer)),
+    section(title('Flame graph'), flame(layer.trace, span)),
+    section(
+      title('The same on the command line'),
+      commandLine(`tracesmith analyze ${fileArgument(layer)}${rangeOptions(span)}`),
+      cut(layer, span),
     ),
   ];
 }
 
-/** @param {AreaTotals} totals */
-function table({ shapes, busy_ns }) {
+/** @param {AreaTotals} totals @param {Layer} layer */
+function table({ shapes, busy_ns }, layer) {
   return dataTable({
     caption: 'Names in the selection',
     rows: shapes,
     sort: { key: 'busy_ns', descending: true },
     empty: 'Nothing runs here.',
-    open: (row) =>
-      /** @type {HTMLElement & {setHighlight?: (choice: {shape: number}) => void}} */ (
-        document.querySelector('ts-timeline')
-      )?.setHighlight?.({ shape: row.shape }),
+    open: (row) => highlight(layer, row.shape),
     columns: [
       {
         key: 'busy_ns',
@@ -108,6 +114,17 @@ function table({ shapes, busy_ns }) {
   });
 }
 
+/**
+ * Draws a shape of a layer strongly, and the one of that name in the open trace.
+ * @param {Layer} layer @param {number} shape
+ */
+function highlight({ key, shapes }, shape) {
+  /** @type {import('../timeline/timeline.js').Timeline | null} */
+  const timeline = document.querySelector('ts-timeline');
+  const own = key === 'a' ? shape : store.get().shapes.find(shapes.name(shape));
+  timeline?.setHighlight(key === 'a' ? { shape } : { shape: own, also: { [key]: shape } });
+}
+
 /** @param {number} trace @param {import('../core/store.js').Span} span */
 function flame(trace, span) {
   const place = h('div', {}, h('p', { class: 'faint' }, 'Working…'));
@@ -137,9 +154,9 @@ function flame(trace, span) {
   return place;
 }
 
-/** Cutting writes a file, which needs --control. @param {number} trace @param {import('../core/store.js').Span} span */
-function cut(trace, span) {
-  const command = commandLine(`tracesmith cut ${fileArgument()}${rangeOptions(span)} -o part.sbt`);
+/** Cutting writes a file, which needs --control. @param {Layer} layer @param {import('../core/store.js').Span} span */
+function cut(layer, span) {
+  const command = commandLine(`tracesmith cut ${fileArgument(layer)}${rangeOptions(span)} -o part.sbt`);
   if (!store.get().session?.control)
     return [command, h('p', { class: 'faint' }, 'Start `tracesmith studio --control` to write files from this page.')];
   const name = h('input', { type: 'text', value: 'part.sbt', 'aria-label': 'File to write' });
@@ -149,7 +166,7 @@ function cut(trace, span) {
     result.replaceChildren('Writing…');
     try {
       /** @type {{path: string, bytes: number}} */
-      const written = await postJson(`t/${trace}/cut`, { ...span, path: name.value });
+      const written = await postJson(`t/${layer.trace}/cut`, { ...span, path: name.value });
       result.replaceChildren(`Wrote ${bytes(written.bytes)} to ${written.path}.`);
     } catch (error) {
       result.replaceChildren(failure(error, () => result.replaceChildren()));

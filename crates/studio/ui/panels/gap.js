@@ -91,7 +91,7 @@ function who(gap) {
 /** What the cause costs over the trace. @param {GapDetail} gap @param {string} cause @param {AbortSignal} signal */
 async function totalOf(gap, cause, signal) {
   /** @type {import('./analysis.d.ts').Idle} */
-  const { devices } = await analysis('idle', {}, signal);
+  const { devices } = await analysis('idle', {}, signal, store.layerOf(gap.row));
   const group = trackOf(gap.row)?.group ?? '';
   const number = Number(/^device:(\d+)$/.exec(group)?.[1] ?? NaN);
   const device = devices.find((one) => one.device === number) ?? (devices.length === 1 ? devices[0] : null);

@@ -44,6 +44,7 @@ export const WORDS = [
   { name: 'step', meaning: 'zoom to a step: step 4', options: [], argument: 'N' },
   { name: 'tab', meaning: 'open a tab: tab memory', options: [], argument: 'NAME' },
   { name: 'open', meaning: 'open another trace: open runs/b.sbt', options: [], argument: 'PATH' },
+  { name: 'diff', meaning: 'compare with a second trace: diff runs/b.sbt', options: [], argument: 'PATH' },
   { name: 'all', meaning: 'show the whole trace', options: [] },
 ];
 

@@ -26,41 +26,60 @@ const DOUBTS = {
 const TIMES = new Set(['uncertainty', 'before_its_call_by']);
 
 class Health extends Panel {
+  /** @type {(keyof import('../core/store.js').State)[]} */
+  watched = ['trace', 'layout', 'layers'];
+
+  question() {
+    const base = super.question();
+    return base && `${base} ${measured().map(({ label, trace, layout }) => `${label} ${trace} ${layout?.generation}`)}`;
+  }
+
   /** @param {AbortSignal} signal */
   async load(signal) {
-    const { layout } = store.get();
-    if (!layout) return this.nothing();
-    /** @type {import('./analysis.d.ts').Doubts} */
-    const { doubts } = await analysis('utilization', {}, signal);
-    const state = layout.health.good ? 'good' : 'bad';
-    const words = layout.health.sentences.length > 0 ? layout.health.sentences : ['no data is known to be missing'];
-    return [
-      h(
-        'div',
-        { class: 'columns' },
-        section(
-          'Health',
-          h(
-            'ul',
-            { class: `health ${state}` },
-            words.map((text) => h('li', {}, sentence(text))),
-          ),
-          doubtTable(doubts),
-        ),
-        section('The trace', facts(layout)),
-      ),
-      h('div', { class: 'panel-foot' }, commandLine(`tracesmith info ${fileArgument()}`)),
-    ];
+    return Promise.all(measured().map((layer) => layerHealth(layer, signal)));
   }
 }
 
-/** @param {Record<string, number|boolean>} doubts */
-function doubtTable(doubts) {
+/** The layers that were recorded. */
+function measured() {
+  return store.layers().filter(({ style }) => style !== 'ghost');
+}
+
+/** @param {import('../core/layer.js').Layer} layer @param {AbortSignal} signal */
+async function layerHealth(layer, signal) {
+  const { layout, label } = layer;
+  if (!layout) return null;
+  /** @type {import('./analysis.d.ts').Doubts} */
+  const { doubts } = await analysis('utilization', {}, signal, layer);
+  const state = layout.health.good ? 'good' : 'bad';
+  const words = layout.health.sentences.length > 0 ? layout.health.sentences : ['no data is known to be missing'];
+  const title = (/** @type {string} */ text) => (label ? `${label}: ${text}` : text);
+  return [
+    h(
+      'div',
+      { class: 'columns' },
+      section(
+        title('Health'),
+        h(
+          'ul',
+          { class: `health ${state}` },
+          words.map((text) => h('li', {}, sentence(text))),
+        ),
+        doubtTable(doubts, title('Doubts')),
+      ),
+      section(title('The trace'), facts(layout, title('Facts about the trace'))),
+    ),
+    h('div', { class: 'panel-foot' }, commandLine(`tracesmith info ${fileArgument(layer)}`)),
+  ];
+}
+
+/** What makes numbers doubtful. @param {Record<string, number|boolean>} doubts @param {string} caption */
+export function doubtTable(doubts, caption) {
   const rows = Object.entries(doubts).filter(([, value]) => Number(value) > 0);
   const text = (/** @type {[string, number|boolean]} */ [name, value]) =>
     TIMES.has(name) ? duration(Number(value)) : count(Number(value));
   return dataTable({
-    caption: 'Doubts',
+    caption,
     plain: true,
     rows,
     empty: 'Nothing makes the numbers doubtful.',
@@ -71,8 +90,8 @@ function doubtTable(doubts) {
   });
 }
 
-/** @param {import('../core/answers.d.ts').Layout} layout */
-function facts(layout) {
+/** @param {import('../core/answers.d.ts').Layout} layout @param {string} caption */
+function facts(layout, caption) {
   /** @type {[string, string][]} */
   const rows = [
     ['file', layout.path],
@@ -83,7 +102,7 @@ function facts(layout) {
   for (const [name, value] of Object.entries(layout.metadata))
     rows.push([name, typeof value === 'string' ? value : JSON.stringify(value)]);
   return dataTable({
-    caption: 'Facts about the trace',
+    caption,
     plain: true,
     rows,
     columns: [

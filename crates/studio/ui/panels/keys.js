@@ -14,6 +14,7 @@ const KEYS = [
       ['[ ]', 'previous step, next step'],
       ['F', 'zoom to the selection'],
       ['Home', 'show the whole trace'],
+      ['< >', 'move the second trace of a comparison'],
     ],
   ],
   [

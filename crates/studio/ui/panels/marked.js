@@ -1,6 +1,6 @@
 // Time ranges that the timeline outlines: evidence of a finding, the critical path.
 
-/** @typedef {{row: number, from: number, to: number, kind: 'evidence'|'critical'|'ghost'}} MarkedSpan */
+/** @typedef {{row: number, from: number, to: number, kind: 'evidence'|'critical'|'ghost'|'pair'}} MarkedSpan */
 /** @typedef {HTMLElement & {setSpans?: (spans: MarkedSpan[]) => void}} Timeline */
 
 /** Stands for every row. */

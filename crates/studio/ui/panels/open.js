@@ -1,20 +1,15 @@
 // The page for opening a trace: recently opened ones, and the folders below the one the server was started in.
 
-import { getJson, isAbort } from '../core/api.js';
 import { fill, h } from '../core/dom.js';
 import { store } from '../core/store.js';
-import { bytes } from '../core/units.js';
 import { openTrace } from './actions.js';
+import { FileList } from './files.js';
 import { failure } from './panel.js';
 import { recent } from './recent.js';
-import { dataTable } from './table.js';
-
-/** @typedef {import('../core/answers.d.ts').FileEntry} FileEntry */
 
 class Open extends HTMLElement {
-  #list = h('div', { class: 'open-list' });
+  #files = new FileList((path) => this.#open(path));
   #problem = h('div', {});
-  #request = new AbortController();
   #asked = false;
 
   connectedCallback() {
@@ -45,51 +40,11 @@ class Open extends HTMLElement {
           recent().map((path) => ({ path })),
           (one) => this.#open(one.path),
         ),
-        this.#list,
+        this.#files.element,
       ),
     );
-    if (!this.#asked) this.#folder('');
+    if (!this.#asked) this.#files.show('');
     this.#asked = true;
-  }
-
-  /** @param {string} path */
-  async #folder(path) {
-    this.#request.abort();
-    this.#request = new AbortController();
-    try {
-      /** @type {import('../core/answers.d.ts').Files} */
-      const files = await getJson('files', { path }, { signal: this.#request.signal });
-      fill(
-        this.#list,
-        h('h3', {}, files.path === '' ? 'This folder' : files.path),
-        dataTable({
-          caption: `Files in ${files.path || 'the folder'}`,
-          rows: files.entries,
-          columns: columns(),
-          empty: 'The folder is empty.',
-          tools: files.parent === null ? [] : [this.#parent(files.parent)],
-          open: (entry) => this.#entry(files.path, entry),
-        }),
-      );
-    } catch (error) {
-      if (!isAbort(error))
-        fill(
-          this.#list,
-          failure(error, () => this.#folder(path)),
-        );
-    }
-  }
-
-  /** @param {string} path */
-  #parent(path) {
-    return h('button', { type: 'button', onclick: () => this.#folder(path) }, '↑ Parent folder');
-  }
-
-  /** @param {string} folder @param {FileEntry} entry */
-  #entry(folder, entry) {
-    const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
-    if (entry.kind === 'folder') this.#folder(path);
-    else this.#open(path);
   }
 
   /** @param {string} path */
@@ -119,38 +74,6 @@ function links(title, traces, open) {
     h('li', {}, h('button', { type: 'button', class: 'link', onclick: () => open(one) }, one.path)),
   );
   return h('section', { class: 'block' }, h('h3', {}, title), h('ul', { class: 'recent' }, lines));
-}
-
-/** @returns {import('./table.js').Column<FileEntry>[]} */
-function columns() {
-  const order = { folder: 0, trace: 1, file: 2 };
-  const words = { folder: 'folder', trace: 'trace', file: 'other file' };
-  const date = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
-  return [
-    {
-      key: 'name',
-      title: 'Name',
-      value: (entry) => entry.name,
-      text: (entry) => (entry.kind === 'folder' ? `${entry.name}/` : entry.name),
-      opens: true,
-      wide: true,
-    },
-    { key: 'kind', title: 'Kind', value: (entry) => order[entry.kind], text: (entry) => words[entry.kind] },
-    {
-      key: 'bytes',
-      title: 'Size',
-      align: 'right',
-      value: (entry) => entry.bytes,
-      text: (entry) => (entry.kind === 'folder' ? '' : bytes(entry.bytes)),
-    },
-    {
-      key: 'modified',
-      title: 'Changed',
-      align: 'right',
-      value: (entry) => entry.modified,
-      text: (entry) => date.format(new Date(entry.modified * 1000)),
-    },
-  ];
 }
 
 customElements.define('ts-open', Open);

@@ -4,6 +4,7 @@ import './verdict.js';
 import './strip.js';
 import './search.js';
 import './traces.js';
+import './compare-bar.js';
 import './tabs.js';
 import './open.js';
 import './keys.js';

@@ -49,10 +49,9 @@ export function rangeOptions(span) {
   return span ? ` --from ${timeArgument(span.from)} --to ${timeArgument(span.to)}` : '';
 }
 
-/** The file of the open trace as a word of a shell. */
-export function fileArgument() {
-  const path = store.get().layout?.path ?? 'FILE';
-  return quoted(path);
+/** The file of the open trace, or of another one on the timeline, as a word of a shell. */
+export function fileArgument(layer = store.layers()[0]) {
+  return quoted(layer.layout?.path ?? 'FILE');
 }
 
 /** A word of a shell. @param {string} text */

@@ -76,8 +76,9 @@ export function frameLine(frame) {
 /** @param {HTMLElement} place @param {Frame} frame */
 async function openSource(place, frame) {
   try {
+    const { trace } = store.layerOf(store.get().selection?.row ?? 0);
     /** @type {import('../core/answers.d.ts').Source} */
-    const source = await getJson(`t/${store.get().trace}/source`, { file: frame.file, line: frame.line });
+    const source = await getJson(`t/${trace}/source`, { file: frame.file, line: frame.line });
     place.append(sourceText(source));
   } catch (error) {
     const isMissing = error instanceof ApiError && error.status === 404;

@@ -40,6 +40,7 @@ export const TABS = [
     scoped: true,
   },
   { name: 'what-if', title: 'What-if', element: 'ts-what-if', module: () => import('./what-if.js'), scoped: true },
+  { name: 'compare', title: 'Compare', element: 'ts-comparison', module: () => import('./compare.js') },
   { name: 'sql', title: 'SQL', element: 'ts-sql', module: () => import('./sql.js') },
   { name: 'health', title: 'Health', element: 'ts-health', module: () => import('./health.js') },
 ];

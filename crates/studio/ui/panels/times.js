@@ -51,10 +51,11 @@ export function momentOf(text, layout) {
  * @param {string} name
  * @param {import('../core/api.js').Query} query
  * @param {AbortSignal} signal
+ * @param {import('../core/layer.js').Layer} [layer] the open trace, or another one on the timeline
  * @returns {Promise<T>}
  */
-export async function analysis(name, query, signal) {
-  const { trace, layout } = store.get();
+export async function analysis(name, query, signal, layer = store.layers()[0]) {
+  const { trace, layout } = layer;
   const key = JSON.stringify([trace, layout?.generation, name, query]);
   const kept = answers.get(key);
   if (kept !== undefined) return /** @type {T} */ (kept);

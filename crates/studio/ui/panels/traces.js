@@ -3,16 +3,18 @@
 import { fill, h } from '../core/dom.js';
 import { store } from '../core/store.js';
 
+const DRAWN = /** @type {const} */ (['session', 'trace', 'layout', 'compare']);
+
 class Traces extends HTMLElement {
   connectedCallback() {
     store.subscribe((changed) => {
-      if (changed.has('session') || changed.has('trace') || changed.has('layout')) this.#draw();
+      if (DRAWN.some((name) => changed.has(name))) this.#draw();
     });
     this.#draw();
   }
 
   #draw() {
-    const { session, trace, layout } = store.get();
+    const { session, trace, layout, compare } = store.get();
     if (!session || trace < 0) {
       fill(this);
       return;
@@ -47,7 +49,8 @@ class Traces extends HTMLElement {
         state === 'failed' ? `${name} (cannot be read)` : name,
       ),
     );
-    fill(this, h('select', { 'aria-label': 'Trace', onchange }, options), open);
+    const badge = compare ? h('span', { class: 'tl-layer', 'aria-hidden': 'true' }, 'A') : null;
+    fill(this, badge, h('select', { 'aria-label': 'Trace', onchange }, options), open);
   }
 }
 

@@ -84,6 +84,8 @@ export class Picture {
         this.#inks.set(layer.place, new InkTable(layer.shapes, highlight, layer.style));
     }
     const inks = this.#inksAt(0);
+    // Before anything is measured: a canvas that was resized has lost its font.
+    this.#labels.use(`${11 * ratio}px system-ui, "DejaVu Sans", sans-serif`);
     this.sliceRows = new Set();
     /** @type {Drawn} */
     const drawn = { rows: [], sliceRows: [], holes: 0 };
@@ -322,7 +324,6 @@ export class Picture {
   /** @param {number} ratio */
   #drawLabels(ratio) {
     const context = this.#context;
-    this.#labels.use(`${11 * ratio}px system-ui, "DejaVu Sans", sans-serif`);
     context.textBaseline = 'middle';
     context.textAlign = 'left';
     for (const { x, width, y, height, text, ink } of this.#texts) {

@@ -1,6 +1,7 @@
 // The keyboard: moving, selecting, marks, steps, and the keys that open the panels' parts.
 
 import { getJson } from '../core/api.js';
+import { nudge } from '../core/compare.js';
 import { store } from '../core/store.js';
 import { openGoTo } from './go-to.js';
 import { zoomAround } from './pointer.js';
@@ -13,6 +14,8 @@ import { openEvents } from './events-table.js';
 const ZOOM_STEP = 1.3;
 const PAN_STEP = 0.12;
 const STEP_MARGIN = 0.02;
+/** How far a second trace moves, as a share of the window. */
+const NUDGE = 0.01;
 
 /** @param {Timeline} timeline */
 export function connectKeys(timeline) {
@@ -35,6 +38,8 @@ export function connectKeys(timeline) {
     c: () => store.openTab('critical-path'),
     i: () => store.openTab('idle'),
     e: () => openEvents(timeline),
+    '<': () => nudge(-NUDGE),
+    '>': () => nudge(NUDGE),
     '/': () => panel('ts-search').open?.('/'),
     ':': () => panel('ts-search').open?.(':'),
     '?': () => panel('ts-keys').toggle?.(),

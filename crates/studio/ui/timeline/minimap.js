@@ -20,6 +20,7 @@ const MOST_LINES = 8;
 const LEAST_HANDLE = 8;
 const EDGE = 6;
 const KEY_SHARE = 0.1;
+const DRAWN = /** @type {const} */ (['window', 'layout', 'layers', 'steps', 'marks']);
 
 /** `<ts-minimap>` */
 class Minimap extends HTMLElement {
@@ -47,7 +48,7 @@ class Minimap extends HTMLElement {
     const timeline = this.#timeline;
     timeline?.addEventListener('viewchange', () => this.#later());
     store.subscribe((changed) => {
-      if (changed.has('window') || changed.has('layout') || changed.has('steps') || changed.has('marks')) this.#later();
+      if (DRAWN.some((name) => changed.has(name))) this.#later();
     });
     onTheme(() => this.#later());
     this.#area.addEventListener('pointerdown', (event) => this.#pressed(event));
@@ -69,6 +70,7 @@ class Minimap extends HTMLElement {
   #draw() {
     this.#request = 0;
     const { layout, shapes, window } = store.get();
+    const extent = store.extent();
     const context = this.#context;
     if (layout?.state !== 'ready' || !context) return;
     const ratio = devicePixelRatio;
@@ -80,29 +82,36 @@ class Minimap extends HTMLElement {
       this.#canvas.height = height;
     }
     this.#view.width = width;
-    this.#view.jump({ from: 0, to: layout.span_ns });
+    this.#view.jump(extent);
     const inks = new InkTable(shapes, null);
     context.fillStyle = inks.css('paper');
     context.fillRect(0, 0, width, height);
     this.#drawLines(context, inks, width, ratio);
     this.#drawSteps(context, inks, ratio);
-    this.#placeHandle(window, layout.span_ns);
-    this.#label.textContent = duration(layout.span_ns);
+    this.#placeHandle(window, extent);
+    this.#label.textContent = duration(extent.to - extent.from);
   }
 
   /** @param {CanvasRenderingContext2D} context @param {InkTable} inks @param {number} width @param {number} ratio */
   #drawLines(context, inks, width, ratio) {
-    const { layout } = store.get();
     const timeline = this.#timeline;
-    if (!layout || !timeline) return;
-    const tracks = shownTracks(layout.tracks);
+    if (!timeline) return;
+    const layers = store.layers();
+    const most = Math.ceil(MOST_LINES / layers.length);
+    const lines = layers.flatMap((layer) =>
+      shownTracks(layer.layout?.tracks ?? [])
+        .slice(0, most)
+        .map((track) => ({ layer, track })),
+    );
     const grid = new Uint8Array(width);
-    tracks.forEach((track, line) => {
-      const top = Math.round((line * LINES_HEIGHT * ratio) / tracks.length);
-      const bottom = Math.round(((line + 1) * LINES_HEIGHT * ratio) / tracks.length);
-      this.#strip.gather(timeline.tiles, this.#view, track.first_row, layout.span_ns);
+    lines.forEach(({ layer, track }, line) => {
+      const top = Math.round((line * LINES_HEIGHT * ratio) / lines.length);
+      const bottom = Math.round(((line + 1) * LINES_HEIGHT * ratio) / lines.length);
+      const { tiles } = timeline.sources.at(layer.place);
+      const own = layer.style === 'solid' ? inks : new InkTable(layer.shapes, null, layer.style);
+      this.#strip.gather(tiles, this.#view.shifted(layer.offset), track.first_row, layer.layout?.span_ns ?? 1);
       this.#strip.sumShares();
-      const image = this.#painter.heights(this.#strip, width, Math.max(1, bottom - top - 1), inks.track(track), grid);
+      const image = this.#painter.heights(this.#strip, width, Math.max(1, bottom - top - 1), own.track(track), grid);
       context.putImageData(image, 0, top);
     });
   }
@@ -122,16 +131,18 @@ class Minimap extends HTMLElement {
       context.fillRect(Math.round(this.#view.x(mark)), 0, Math.round(ratio), this.#canvas.height);
   }
 
-  /** @param {Span} window @param {number} span */
-  #placeHandle(window, span) {
+  /** @param {Span} window @param {Span} extent */
+  #placeHandle(window, extent) {
     const width = this.#area.clientWidth;
-    const left = (window.from / span) * width;
+    const span = extent.to - extent.from;
+    const left = ((window.from - extent.from) / span) * width;
     const wide = Math.max(LEAST_HANDLE, ((window.to - window.from) / span) * width);
     this.#handle.style.left = `${Math.min(left, width - wide)}px`;
     this.#handle.style.width = `${wide}px`;
     this.#handle.setAttribute('aria-valuemin', '0');
     this.#handle.setAttribute('aria-valuemax', '100');
-    this.#handle.setAttribute('aria-valuenow', String(Math.round(((window.from + window.to) / 2 / span) * 100)));
+    const middle = (window.from + window.to) / 2 - extent.from;
+    this.#handle.setAttribute('aria-valuenow', String(Math.round((middle / span) * 100)));
     const step = Math.max(1, (window.to - window.from) / 1000);
     this.#handle.setAttribute('aria-valuetext', `${moment(window.from, step)} to ${moment(window.to, step)}`);
   }
@@ -139,7 +150,8 @@ class Minimap extends HTMLElement {
   /** @param {PointerEvent} event */
   #time(event) {
     const { left, width } = this.#area.getBoundingClientRect();
-    return Math.min(1, Math.max(0, (event.clientX - left) / width)) * store.span();
+    const { from, to } = store.extent();
+    return from + Math.min(1, Math.max(0, (event.clientX - left) / width)) * (to - from);
   }
 
   /** @param {PointerEvent} event */
@@ -214,7 +226,7 @@ class Minimap extends HTMLElement {
 function shownTracks(tracks) {
   const devices = tracks.filter(({ kind }) => kind === 'device');
   const others = tracks.filter(({ kind, slices }) => slices > 0 && kind !== 'counter' && kind !== 'memory');
-  return (devices.length > 0 ? devices : others.slice(0, 2)).slice(0, MOST_LINES);
+  return devices.length > 0 ? devices : others.slice(0, 2);
 }
 
 customElements.define('ts-minimap', Minimap);

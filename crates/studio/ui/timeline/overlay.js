@@ -8,9 +8,8 @@ import { InkTable } from './inks.js';
 /** @typedef {import('../core/store.js').Span} Span */
 /** @typedef {{row: number, time: number}} Point  in the times of the row's layer */
 /** @typedef {{from: Point, to: Point, kind: string}} Arrow */
-/**
- * @typedef {{row: number, from: number, to: number, kind: 'evidence' | 'critical' | 'ghost'}} RowSpan  row -1: all rows
- */
+/** @typedef {'evidence' | 'critical' | 'ghost' | 'pair'} SpanKind */
+/** @typedef {{row: number, from: number, to: number, kind: SpanKind}} RowSpan  row -1: all rows */
 /** @typedef {{top: number, height: number}} Place CSS pixels from the top of the canvas */
 /**
  * @typedef {object} OverlayScene
@@ -113,10 +112,11 @@ export class Overlay {
       context.fillRect(left, place.top + place.height - 3, width, 3);
       return;
     }
-    context.fillStyle = inks.css(kind === 'ghost' ? 'soft' : 'evidence', 0.12);
+    const ink = /** @type {const} */ ({ evidence: 'evidence', ghost: 'soft', pair: 'ink' })[kind];
+    context.fillStyle = inks.css(ink, kind === 'pair' ? 0 : 0.12);
     context.fillRect(left, place.top, width, place.height);
-    context.strokeStyle = inks.css(kind === 'ghost' ? 'soft' : 'evidence');
-    context.lineWidth = 1.5;
+    context.strokeStyle = inks.css(ink);
+    context.lineWidth = kind === 'pair' ? 2 : 1.5;
     context.setLineDash(kind === 'ghost' ? [4, 3] : []);
     context.strokeRect(left + 0.5, place.top + 0.5, Math.max(1, width - 1), place.height - 1);
     context.setLineDash([]);

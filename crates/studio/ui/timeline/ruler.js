@@ -8,11 +8,24 @@ import { ticks, tickStep } from './ticks.js';
 
 /** @typedef {import('./view.js').View} View */
 /** @typedef {import('./inks.js').InkTable} InkTable */
+/** @typedef {import('../core/layer.js').Layer} Layer */
 
-export const RULER_HEIGHT = 44;
-const STEPS_TOP = 26;
+const HEAD_HEIGHT = 26;
+/** Of the steps of one layer. */
+const STRIP_HEIGHT = 18;
 const DRAG_PIXELS = 4;
 const STEP_LABEL_PIXELS = 26;
+const LABEL_PADDING = 5;
+
+/** The layers whose steps the ruler shows: the open trace, and others that have steps. */
+function shownLayers() {
+  return store.layers().filter(({ place, steps }) => place === 0 || steps.length > 0);
+}
+
+/** Of the ruler, in CSS pixels. */
+export function rulerHeight() {
+  return HEAD_HEIGHT + STRIP_HEIGHT * shownLayers().length;
+}
 
 /** The canvas above the rows. */
 export class Ruler {
@@ -41,28 +54,34 @@ export class Ruler {
   /** @param {number} ratio @param {InkTable} inks */
   draw(ratio, inks) {
     this.#ratio = ratio;
-    const { marks, area, steps } = store.get();
+    const { marks, area } = store.get();
+    const height = rulerHeight();
     const context = this.#context;
     const view = this.#view;
     const width = this.#canvas.width / ratio;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.fillStyle = inks.css('surface');
-    context.fillRect(0, 0, width, RULER_HEIGHT);
+    context.fillRect(0, 0, width, height);
     this.#labels.use('11px system-ui, "DejaVu Sans", sans-serif');
     context.textBaseline = 'middle';
+    const layers = shownLayers();
+    const hasSteps = layers.some(({ steps }) => steps.length > 0);
     const step = tickStep(view.nanosPerPixel, TICK_PIXELS * ratio);
     for (const time of ticks(view.from, view.to, step)) {
       const x = Math.round(view.x(time)) / ratio;
       context.fillStyle = inks.css('line');
-      context.fillRect(x, steps.length > 0 ? 6 : 20, 1, RULER_HEIGHT);
+      context.fillRect(x, hasSteps ? 6 : 20, 1, height);
       context.fillStyle = inks.css('soft');
       context.fillText(moment(time, step), x + 5, 13);
     }
-    this.#drawSteps(width, inks);
+    // Several layers have their labels at the left.
+    const widest = Math.max(...layers.map(({ label }) => this.#labels.width(label)));
+    const room = layers.length > 1 ? widest + 2 * LABEL_PADDING : 0;
+    layers.forEach((layer, line) => this.#drawSteps(layer, line, room, inks));
     if (area) {
       const [left, right] = [view.x(area.from) / ratio, view.x(area.to) / ratio];
       context.fillStyle = inks.css('accent', 0.2);
-      context.fillRect(left, 0, right - left, RULER_HEIGHT);
+      context.fillRect(left, 0, right - left, height);
       this.#drawLength(left, right, area.to - area.from, inks);
     }
     context.fillStyle = inks.css('evidence');
@@ -75,26 +94,36 @@ export class Ruler {
       context.fill();
     }
     context.fillStyle = inks.css('line');
-    context.fillRect(0, RULER_HEIGHT - 1, width, 1);
+    context.fillRect(0, height - 1, width, 1);
   }
 
-  /** @param {number} width @param {InkTable} inks */
-  #drawSteps(width, inks) {
-    const { steps } = store.get();
+  /**
+   * The steps of a layer, with its label at the left.
+   * @param {Layer} layer @param {number} line @param {number} first room for the label @param {InkTable} inks
+   */
+  #drawSteps({ steps, stepNames, offset, label }, line, first, inks) {
     const context = this.#context;
-    const view = this.#view;
+    const view = this.#view.shifted(offset);
+    const width = this.#canvas.width / this.#ratio;
+    const top = HEAD_HEIGHT + line * STRIP_HEIGHT;
+    const middle = top + (STRIP_HEIGHT - 3) / 2 + 0.5;
     steps.forEach(({ from, to }, number) => {
       if (to < view.from || from > view.to) return;
       const left = Math.max(-1, Math.round(view.x(from)) / this.#ratio);
       const right = Math.min(width + 1, Math.round(view.x(to)) / this.#ratio);
       context.fillStyle = inks.css(number % 2 === 0 ? 'line' : 'grid');
-      context.fillRect(left, STEPS_TOP, Math.max(1, right - left - 1), RULER_HEIGHT - STEPS_TOP - 3);
-      if (right - left < STEP_LABEL_PIXELS) return;
-      const label = store.get().stepNames[number] ?? `step ${number}`;
-      const text = this.#labels.fit(label, right - left - 8);
+      context.fillRect(left, top, Math.max(1, right - left - 1), STRIP_HEIGHT - 3);
+      const room = right - Math.max(left, first);
+      if (room < STEP_LABEL_PIXELS) return;
+      const text = this.#labels.fit(stepNames[number] ?? `step ${number}`, room - 8);
       context.fillStyle = inks.css('ink');
-      context.fillText(text, left + 5, (STEPS_TOP + RULER_HEIGHT - 3) / 2 + 0.5);
+      context.fillText(text, Math.max(left, first) + 5, middle);
     });
+    if (first === 0) return;
+    context.fillStyle = inks.css('surface');
+    context.fillRect(0, top, first, STRIP_HEIGHT - 3);
+    context.fillStyle = inks.css('ink');
+    context.fillText(label, LABEL_PADDING, middle);
   }
 
   /** @param {number} left @param {number} right @param {number} nanos @param {InkTable} inks */
@@ -137,14 +166,17 @@ export class Ruler {
     const drag = this.#drag;
     this.#drag = null;
     if (!drag) return;
-    const { area, steps } = store.get();
+    const { area } = store.get();
     if (drag.moved && area) {
       store.selectArea({ ...area }, { history: 'push' });
       return;
     }
     const y = event.clientY - this.#canvas.getBoundingClientRect().top;
-    const step = steps.find(({ from, to }) => drag.time >= from && drag.time < to);
-    if (y >= STEPS_TOP && step) store.zoomTo(step, { margin: 0.02 });
+    const layer = shownLayers()[Math.floor((y - HEAD_HEIGHT) / STRIP_HEIGHT)];
+    const own = layer?.own(drag.time) ?? 0;
+    const step = layer?.steps.find(({ from, to }) => own >= from && own < to);
+    if (layer && step)
+      store.zoomToSlice({ row: layer.row(0), start: step.from, duration: step.to - step.from }, { margin: 0.02 });
     else store.selectArea(null);
   }
 }

@@ -4,7 +4,9 @@ import { fill, h } from '../core/dom.js';
 import { store } from '../core/store.js';
 import { bytes, count, duration, moment } from '../core/units.js';
 
-const SHOWN = /** @type {const} */ (['layout', 'window', 'connection', 'selection', 'area']);
+/** @typedef {import('../core/layer.js').Layer} Layer */
+
+const SHOWN = /** @type {const} */ (['layout', 'window', 'connection', 'selection', 'area', 'layers']);
 
 /** `<ts-status>` */
 class Status extends HTMLElement {
@@ -23,23 +25,11 @@ class Status extends HTMLElement {
       fill(this);
       return;
     }
-    const { good, sentences } = layout.health;
     const events = layout.tracks.reduce((sum, track) => sum + track.slices, 0);
     const step = Math.max(1, (window.to - window.from) / 1000);
-    const health = h(
-      'button',
-      {
-        type: 'button',
-        class: `quiet status-health ${good ? 'is-good' : 'is-bad'}`,
-        title: sentences.join('\n'),
-        onclick: () => store.openTab('health'),
-      },
-      `${good ? '✓' : '⚠'} ${sentences[0] ?? (good ? 'The recording is complete' : 'The recording is damaged')}`,
-      sentences.length > 1 ? ` (+${sentences.length - 1})` : '',
-    );
     fill(
       this,
-      health,
+      store.layers().map(healthOf),
       h(
         'span',
         {},
@@ -54,6 +44,24 @@ class Status extends HTMLElement {
       h('span', { class: 'status-connection' }, connection === 'online' ? 'connected' : connection),
     );
   }
+}
+
+/** Whether the recording of a layer is whole; nothing for predictions. @param {Layer} layer */
+function healthOf({ layout, label, style }) {
+  if (!layout || style === 'ghost') return null;
+  const { good, sentences } = layout.health;
+  const first = sentences[0] ?? (good ? 'The recording is complete' : 'The recording is damaged');
+  return h(
+    'button',
+    {
+      type: 'button',
+      class: `quiet status-health ${good ? 'is-good' : 'is-bad'}`,
+      title: sentences.join('\n'),
+      onclick: () => store.openTab('health'),
+    },
+    `${good ? '✓' : '⚠'} ${label ? `${label}: ` : ''}${first}`,
+    sentences.length > 1 ? ` (+${sentences.length - 1})` : '',
+  );
 }
 
 customElements.define('ts-status', Status);

@@ -11,7 +11,7 @@ import { connectKeys } from './keys.js';
 import { Overlay, pageInks } from './overlay.js';
 import { connectPointer } from './pointer.js';
 import { PADDING, RowList } from './rows.js';
-import { Ruler, RULER_HEIGHT } from './ruler.js';
+import { Ruler, rulerHeight } from './ruler.js';
 import { mergedTracks } from './merge.js';
 import { Sources } from './sources.js';
 import { Tooltip } from './tooltip.js';
@@ -65,6 +65,7 @@ export class Timeline extends HTMLElement {
   #tooltip = new Tooltip(this);
   #ratio = 1;
   #request = 0;
+  #rulerHeight = 0;
   #isPictureOld = true;
   #hasHoles = true;
   /** Whether no frame of the trace was drawn yet. */
@@ -146,6 +147,11 @@ export class Timeline extends HTMLElement {
     if (this.#isNew || layout?.state !== 'ready' || isLoading()) return false;
     if (compare && !layers.some(({ key }) => key === 'b')) return false;
     return this.#request === 0 && !this.view.isMoving && this.sources.isIdle && !this.#hasHoles;
+  }
+
+  /** The outlined time ranges. */
+  get spans() {
+    return this.#spans;
   }
 
   get ratio() {
@@ -303,7 +309,9 @@ export class Timeline extends HTMLElement {
     this.#sticky.style.height = `${height}px`;
     size(this.#rowsCanvas, width, height, this.#ratio);
     size(this.overlayCanvas, width, height, this.#ratio);
-    size(this.#rulerCanvas, width, RULER_HEIGHT, this.#ratio);
+    this.#rulerHeight = rulerHeight();
+    this.style.setProperty('--ruler', `${this.#rulerHeight}px`);
+    size(this.#rulerCanvas, width, this.#rulerHeight, this.#ratio);
     this.view.width = Math.max(1, this.#rowsCanvas.width);
     this.#isPictureOld = true;
     // In the same frame, because a canvas is empty after its size was set.
@@ -344,6 +352,7 @@ export class Timeline extends HTMLElement {
     if (changed.has('reveal') && reveal) this.#reveal(reveal.row);
     else if (changed.has('scroll') && Math.abs(this.#body.scrollTop - scroll) > 1) this.#body.scrollTop = scroll;
     if (changed.has('hover')) this.#tooltip.show(this);
+    if (rulerHeight() !== this.#rulerHeight) this.#resize();
     const others = /** @type {const} */ (['layout', 'rows', 'window', 'steps', 'marks', 'area', 'shapes', 'layers']);
     if (changed.has('shapes') && shapes.length > 0) this.#isPictureOld = true;
     if (others.some((name) => changed.has(name))) this.redraw();

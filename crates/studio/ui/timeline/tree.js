@@ -68,6 +68,7 @@ export class Tree {
           this.#button('Hide', '×', () => hide(key)),
         ];
     const layer = track && !isGroup ? store.layerOf(track.first_row) : null;
+    const name = layer?.label ? `${layer.label} ${label}` : label;
     const fact = isGroup ? '' : trackFact(item);
     return h(
       'div',
@@ -77,7 +78,7 @@ export class Tree {
         'aria-level': isGroup || isPinned ? 1 : 2,
         'aria-expanded': canFold ? !isFolded : null,
         'aria-selected': 'false',
-        'aria-label': [layer?.label, label, isGroup ? '' : KINDS[track?.kind ?? ''], fact].filter(Boolean).join(', '),
+        'aria-label': [name, isGroup ? '' : KINDS[track?.kind ?? ''], fact].filter(Boolean).join(', '),
         'data-key': key,
         'data-layer': layer && layer.style !== 'solid' ? layer.key : null,
         'data-kind': track && !isGroup ? track.kind : 'group',
@@ -89,7 +90,8 @@ export class Tree {
         },
       },
       h('span', { class: 'tl-twisty', 'aria-hidden': 'true' }, canFold ? (isFolded ? '▸' : '▾') : ''),
-      layer?.label ? h('span', { class: 'tl-layer' }, layer.label) : null,
+      // With the space that separates it from the name where the text is read.
+      layer?.label ? h('span', { class: 'tl-layer' }, `${layer.label} `) : null,
       h('span', { class: 'tl-name' }, label),
       fact && item.height >= 34 && !isPinned ? h('span', { class: 'tl-fact', 'data-fact': fact }) : null,
       h('span', { class: 'tl-actions' }, ...actions),
