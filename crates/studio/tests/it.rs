@@ -12,6 +12,7 @@ mod changes;
 mod files;
 mod limits;
 mod pictures;
+mod predictions;
 mod security;
 #[cfg(feature = "sqlite")]
 mod sql;
