@@ -120,7 +120,11 @@ fn a_wait_for_a_context_waits_for_all_of_its_streams() {
         host_waits: HostWaits::Left,
         ..WhatIf::default()
     };
-    assert_eq!(analysis.what_if(&without).unwrap().left_waits, 2, "each counts once");
+    assert_eq!(
+        analysis.what_if(&without).unwrap().left_waits,
+        2,
+        "each counts once"
+    );
 }
 
 #[test]

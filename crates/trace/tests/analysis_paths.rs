@@ -35,7 +35,10 @@ fn edges(trace: &Trace) -> Vec<(u32, u32, EdgeWhy)> {
 }
 
 fn what_if(trace: &Arc<Trace>, what_if: &WhatIf) -> WhatIfReport {
-    Analysis::of(trace, Window::default()).unwrap().what_if(what_if).unwrap()
+    Analysis::of(trace, Window::default())
+        .unwrap()
+        .what_if(what_if)
+        .unwrap()
 }
 
 fn scale(part: &'static str, factor: f64) -> Vec<Scale> {
@@ -653,10 +656,12 @@ fn a_time_range_has_its_part_of_the_path_and_of_the_gain() {
         (same.measured_ns, same.unchanged_ns, same.changed_ns),
         (10_000, 10_000, 10_000)
     );
-    let halved = analysis.what_if(&WhatIf {
-        scales: scale("gemm", 0.5),
-        ..WhatIf::default()
-    }).unwrap();
+    let halved = analysis
+        .what_if(&WhatIf {
+            scales: scale("gemm", 0.5),
+            ..WhatIf::default()
+        })
+        .unwrap();
     assert_eq!((halved.changed_ns, halved.scaled_ops), (9_000, 1));
     // A range that begins before the first call: the CPU works until then.
     let window = Window {
@@ -666,10 +671,12 @@ fn a_time_range_has_its_part_of_the_path_and_of_the_gain() {
     let analysis = Analysis::of(&trace, window).unwrap();
     let path = analysis.critical_path();
     assert_eq!((path.path_ns, path.span_ns), (16_000, 16_000));
-    let halved = analysis.what_if(&WhatIf {
-        scales: scale("gemm", 0.5),
-        ..WhatIf::default()
-    }).unwrap();
+    let halved = analysis
+        .what_if(&WhatIf {
+            scales: scale("gemm", 0.5),
+            ..WhatIf::default()
+        })
+        .unwrap();
     assert_eq!((halved.measured_ns, halved.changed_ns), (16_000, 15_000));
 }
 

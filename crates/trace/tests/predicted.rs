@@ -5,9 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tracesmith_format::StackId;
 use tracesmith_format::tables::SyncKind;
-use tracesmith_trace::analysis::{
-    Analysis, HostWaits, PathPart, Scale, StreamCount, WhatIf, WhatIfReport,
-};
+use tracesmith_trace::analysis::{Analysis, HostWaits, PathPart, Scale, StreamCount, WhatIf, WhatIfReport};
 use tracesmith_trace::grid::{Grid, GridOptions, TrackKind};
 use tracesmith_trace::reconstruct::{Predicted, Timing, Window};
 use tracesmith_trace::{Error, NamePattern, Trace};
@@ -50,7 +48,10 @@ fn slices(grid: &Grid, kind: TrackKind) -> Vec<(u64, u64, String)> {
 }
 
 fn named(slices: &[(u64, u64, String)]) -> Vec<(u64, u64, &str)> {
-    slices.iter().map(|(start, end, name)| (*start, *end, name.as_str())).collect()
+    slices
+        .iter()
+        .map(|(start, end, name)| (*start, *end, name.as_str()))
+        .collect()
 }
 
 /// The CPU launches, waits for that, and launches again; a range is around each half.
@@ -93,9 +94,8 @@ fn ops_calls_and_ranges_move_with_what_they_wait_for() {
         [(50, 680, "first"), (700, 760, "second")]
     );
     // The rows have the keys of those that they belong to. Waits have no predicted times.
-    let keys = |grid: &Grid| -> Vec<String> {
-        grid.tracks().iter().map(|track| track.address.clone()).collect()
-    };
+    let keys =
+        |grid: &Grid| -> Vec<String> { grid.tracks().iter().map(|track| track.address.clone()).collect() };
     let (all, some) = (keys(&measured), keys(&grid));
     assert!(some.iter().all(|key| all.contains(key)), "{some:?} of {all:?}");
     assert!(grid.tracks().iter().all(|track| track.kind != TrackKind::Waits));
@@ -130,7 +130,9 @@ fn slower_ops_make_the_timeline_longer() {
     let analysis = analysis(&trace);
     let slower = scaled("norm", 10.0);
     let grid = Grid::new(&trace, GridOptions::default()).unwrap();
-    let longer = grid.predicted(&predicted(&analysis, &slower), &|_| Ok(())).unwrap();
+    let longer = grid
+        .predicted(&predicted(&analysis, &slower), &|_| Ok(()))
+        .unwrap();
     assert_eq!((grid.span(), longer.span()), (1_300, 2_200));
     assert_eq!(analysis.what_if(&slower).unwrap().changed_ns, 1_250 + 900);
 }
@@ -163,7 +165,11 @@ fn what_limits_the_time_next_is_the_path_with_the_change() {
     let trace = made.finish();
     let analysis = analysis(&trace);
     let work = |report: &WhatIfReport| -> Vec<(String, u64)> {
-        let totals = report.path.totals.iter().filter(|total| total.part == PathPart::Work);
+        let totals = report
+            .path
+            .totals
+            .iter()
+            .filter(|total| total.part == PathPart::Work);
         totals.map(|total| (total.name.clone(), total.total_ns)).collect()
     };
     let same = analysis.what_if(&WhatIf::default()).unwrap();
@@ -191,7 +197,12 @@ fn steps_are_predicted_as_their_own_reports_are() {
     let report = whole.what_if(&halved).unwrap();
     assert_eq!(report.steps.len(), 6);
     for step in &report.steps {
-        let alone = whole.only_step(step.number).unwrap().unwrap().what_if(&halved).unwrap();
+        let alone = whole
+            .only_step(step.number)
+            .unwrap()
+            .unwrap()
+            .what_if(&halved)
+            .unwrap();
         assert_eq!(
             (step.measured_ns, step.changed_ns),
             (alone.measured_ns, alone.changed_ns),
@@ -201,6 +212,22 @@ fn steps_are_predicted_as_their_own_reports_are() {
         assert_eq!(alone.steps, std::slice::from_ref(step));
     }
     let median = report.step.unwrap();
+    // Of a step's 8000 the path is 1000 with gemm and 500 with norm.
+    let settled = median.count;
+    let of_step = |name: &str| {
+        median
+            .path
+            .iter()
+            .find(|total| total.name == name)
+            .unwrap()
+            .total_ns
+    };
+    assert_eq!(
+        (of_step("gemm"), of_step("norm")),
+        (1_000 * settled, 500 * settled)
+    );
+    let shares: f64 = median.path.iter().map(|total| total.share).sum();
+    assert!((shares - 1.0).abs() < 1e-9);
     assert_eq!(
         (median.count, median.measured_ns, median.changed_ns),
         (whole.steps.settled().len() as u64, 9_000, 8_000)
@@ -217,7 +244,10 @@ fn an_op_without_a_call_stays_when_streams_are_few() {
         streams: StreamCount::AtMost(1),
         ..WhatIf::default()
     };
-    let ops: Vec<(u64, u64)> = predicted(&analysis(&trace), &few).ops().map(|(_, times)| times).collect();
+    let ops: Vec<(u64, u64)> = predicted(&analysis(&trace), &few)
+        .ops()
+        .map(|(_, times)| times)
+        .collect();
     assert_eq!(ops, [(110, 210), (900, 1_000)]);
 }
 
@@ -229,7 +259,10 @@ fn a_simulation_ends_when_its_watch_says_so() {
     assert!(matches!(ended, Err(Error::Cancelled)));
     let same = predicted(&analysis, &WhatIf::default());
     let grid = Grid::new(&trace, GridOptions::default()).unwrap();
-    assert!(matches!(grid.predicted(&same, &|_| Err(Error::Cancelled)), Err(Error::Cancelled)));
+    assert!(matches!(
+        grid.predicted(&same, &|_| Err(Error::Cancelled)),
+        Err(Error::Cancelled)
+    ));
 }
 
 prop_compose! {

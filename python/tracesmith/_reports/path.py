@@ -167,6 +167,8 @@ class MedianStep:
     """The median of their measured times."""
     changed_ns: int
     """The median of their times with the change."""
+    path: Items[PathTotal]
+    """Time on the critical path in these steps with the change, by part; the most first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,8 @@ function verdict(report) {
   const saved = measured_ns - changed_ns;
   const share = percent(Math.abs(saved) / Math.max(1, measured_ns));
   const words = saved >= 0 ? `saves ${duration(saved)} (${share})` : `costs ${duration(-saved)} (${share})`;
-  const limits = report.path.totals.filter((total) => total.share >= LEAST_SHARE).slice(0, LIMITS);
+  const path = report.step?.path ?? report.path.totals;
+  const limits = path.filter((total) => total.share >= LEAST_SHARE).slice(0, LIMITS);
   return h(
     'p',
     { class: 'what-if-verdict', role: 'status' },
@@ -144,19 +145,14 @@ function verdict(report) {
     h('b', {}, duration(changed_ns)),
     `, ${words}. `,
     limits.length > 0
-      ? h('span', {}, 'Then critical: ', limits.map((total) => limitWords(total, report)).join(', '), '.')
+      ? h('span', {}, 'Then critical: ', limits.map(limitWords).join(', '), '.')
       : null,
   );
 }
 
-/** One thing that the predicted critical path goes to. @param {Report['path']['totals'][number]} total @param {Report} report */
-function limitWords({ part, name, share }, { path: { host } }) {
-  const what = part === 'work' ? shortName(name) : partWords(part);
-  if (part !== 'host') return `${what} ${percent(share)}`;
-  // Where most of the CPU code is, if that is known. A line is that of the call that comes next.
-  const [line, inside] = [host.lines[0], host.functions[0] ?? host.ranges[0]];
-  const where = line ? `before ${line.name}` : inside ? `in ${inside.name}` : '';
-  return `${what} ${percent(share)}${where && ` (${percent((line ?? inside).share)} of it ${where})`}`;
+/** One thing that the predicted critical path goes to. @param {Report['path']['totals'][number]} total */
+function limitWords({ part, name, share }) {
+  return `${part === 'work' ? shortName(name) : partWords(part)} ${percent(share)}`;
 }
 
 /** @param {Report} report */

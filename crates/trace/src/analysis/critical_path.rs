@@ -184,7 +184,12 @@ const NO_ROW: u32 = u32::MAX;
 
 impl Segments {
     /// The critical path by some times, as far as it lies in a time range, and its length.
-    pub(super) fn of(trace: &Trace, activity: &Activity, timing: &impl Timing, window: Window) -> (Self, u64) {
+    pub(super) fn of(
+        trace: &Trace,
+        activity: &Activity,
+        timing: &impl Timing,
+        window: Window,
+    ) -> (Self, u64) {
         let mut path = Path::new(activity);
         let critical = timing.critical();
         if let Some((from, begin)) = timing.before(&critical, window) {
@@ -204,7 +209,29 @@ impl Segments {
 
     /// What the time went to, the most first.
     pub(super) fn totals(&self, path_ns: u64) -> Vec<PathTotal> {
-        totals(self, path_ns)
+        totals(self, self.stretches.iter().copied(), path_ns)
+    }
+
+    /// The same of some time ranges together, which may overlap.
+    pub(super) fn totals_in(&self, ranges: &[(u64, u64)]) -> Vec<PathTotal> {
+        let of_range = |(from, to): &(u64, u64)| {
+            let (from, to) = (*from, *to);
+            let first = self.stretches.partition_point(|stretch| stretch.to_ns <= from);
+            let touched = self.stretches[first..]
+                .iter()
+                .take_while(move |stretch| stretch.from_ns < to);
+            touched.map(move |stretch| Stretch {
+                from_ns: stretch.from_ns.max(from),
+                to_ns: stretch.to_ns.min(to).max(stretch.from_ns.max(from)),
+                ..*stretch
+            })
+        };
+        let stretches = ranges.iter().flat_map(of_range);
+        let path_ns = stretches
+            .clone()
+            .map(|stretch| stretch.to_ns - stretch.from_ns)
+            .sum();
+        totals(self, stretches, path_ns)
     }
 
     /// How many there are.
@@ -421,14 +448,17 @@ fn part_of(kind: LinkKind) -> PathPart {
     }
 }
 
-fn totals(segments: &Segments, path_ns: u64) -> Vec<PathTotal> {
+fn totals(segments: &Segments, stretches: impl Iterator<Item = Stretch>, path_ns: u64) -> Vec<PathTotal> {
     let mut of_kind = vec![(0u64, 0u64); segments.kinds.len()];
-    for stretch in &segments.stretches {
+    for stretch in stretches {
         let sum = &mut of_kind[stretch.kind as usize];
         *sum = (sum.0 + stretch.to_ns - stretch.from_ns, sum.1 + 1);
     }
     let mut sums: FxHashMap<(PathPart, &str), (u64, u64)> = FxHashMap::default();
     for ((part, _, name), (total_ns, count)) in segments.kinds.iter().zip(of_kind) {
+        if count == 0 {
+            continue;
+        }
         let name = if *part == PathPart::Work { &**name } else { "" };
         let sum = sums.entry((*part, name)).or_default();
         *sum = (sum.0 + total_ns, sum.1 + count);

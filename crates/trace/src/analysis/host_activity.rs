@@ -16,9 +16,7 @@ use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need, row};
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::reconstruct::{
-    Activity, CallId, Gap, LinkKind, Node, Timeline, Timing, Window, without_sequence,
-};
+use crate::reconstruct::{Activity, CallId, Gap, LinkKind, Node, Timeline, Timing, Window, without_sequence};
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "host",

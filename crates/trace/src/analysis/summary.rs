@@ -212,7 +212,13 @@ impl Analysis {
             let places = HostPlaces::of(&self.trace, &whole.activity)?;
             let graph = whole.execution_graph();
             let window = self.activity.window;
-            Ok(HostTime::of_path(&self.trace, &whole.activity, &*graph, window, &places))
+            Ok(HostTime::of_path(
+                &self.trace,
+                &whole.activity,
+                &*graph,
+                window,
+                &places,
+            ))
         })
     }
 

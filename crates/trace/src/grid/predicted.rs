@@ -54,7 +54,9 @@ impl Grid {
             (key, rows.filter(|slices| slices.count() > 0).collect())
         });
         let tracks: Vec<(TrackKey, Vec<Arc<Slices>>)> = tracks.collect();
-        let reaches = tracks.iter().flat_map(|(_, rows)| rows.iter().filter_map(|row| row.reach()));
+        let reaches = tracks
+            .iter()
+            .flat_map(|(_, rows)| rows.iter().filter_map(|row| row.reach()));
         let last = reaches.map(|(_, last)| last).max();
         let end = last.unwrap_or(0).max(self.origin.saturating_add(self.span));
         Ok(self.with_rows(tracks, (shapes, traits), end))

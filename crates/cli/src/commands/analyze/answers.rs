@@ -189,7 +189,11 @@ fn path_totals(totals: &[PathTotal], limit: usize, output: &mut Output) -> anyho
         ]);
     }
     output.table(&table)?;
-    more(totals.len().saturating_sub(limit), "part of the critical path", output);
+    more(
+        totals.len().saturating_sub(limit),
+        "part of the critical path",
+        output,
+    );
     Ok(())
 }
 
@@ -262,6 +266,18 @@ fn unsure(unsure: &Unsure, output: &mut Output) {
     }
 }
 
+/// Parts of the predicted critical path that are named beside a step.
+const LIMITS: usize = 3;
+
+/// One thing that a predicted critical path goes to.
+fn limit_words(total: &PathTotal) -> String {
+    let what = match total.name.as_str() {
+        "" => total.part.words(),
+        name => name,
+    };
+    format!("{what} {}", percent(total.share))
+}
+
 pub(super) fn what_if(report: &WhatIfReport, limit: usize, output: &mut Output) -> anyhow::Result<()> {
     if report.measured_ns == 0 {
         output.note("nothing to simulate: no GPU work and no calls in this time range");
@@ -290,6 +306,10 @@ pub(super) fn what_if(report: &WhatIfReport, limit: usize, output: &mut Output) 
             units::nanos(step.changed_ns),
             units::counted(step.count, "step", "steps")
         ))?;
+        let parts: Vec<String> = step.path.iter().take(LIMITS).map(limit_words).collect();
+        if !parts.is_empty() {
+            output.line(&format!("then critical        {}", parts.join(", ")))?;
+        }
     }
     if let Some(explanation) = &report.explanation {
         output.line(explanation)?;
@@ -297,7 +317,10 @@ pub(super) fn what_if(report: &WhatIfReport, limit: usize, output: &mut Output) 
     if !report.path.totals.is_empty() {
         output.line("")?;
         heading(
-            &format!("Critical path with the changes: {}", units::nanos(report.path.path_ns)),
+            &format!(
+                "Critical path with the changes: {}",
+                units::nanos(report.path.path_ns)
+            ),
             output,
         )?;
         path_totals(&report.path.totals, limit, output)?;

@@ -87,7 +87,7 @@ pub struct WhatIfReport {
 }
 
 /// The median of all steps after the warm-up that are not cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MedianStep {
     /// How many steps there are.
     pub count: u64,
@@ -95,6 +95,8 @@ pub struct MedianStep {
     pub measured_ns: u64,
     /// The median of their times with the changes.
     pub changed_ns: u64,
+    /// What the critical path goes to in all of these steps with the changes, the most first.
+    pub path: Vec<PathTotal>,
 }
 
 /// A step as it was, and as it would be.
@@ -199,8 +201,11 @@ impl WhatIfReport {
             assumed_waits: graph.waits_without_call,
             assumed_edges: dependencies.assumed_edges,
             cpu_ahead_ns: path.cpu_ahead_ns,
-            step: MedianStep::of(steps, &of_steps),
-            steps: of_steps,
+            step: MedianStep::of(steps, &of_steps, |ranges| {
+                let (segments, _) = Segments::of(trace, activity, &predicted, Window::default());
+                segments.totals_in(ranges)
+            }),
+            steps: of_steps.into_iter().map(|(step, _)| step).collect(),
             path: PredictedPath::of(trace, &predicted, range, simulation.places),
         })
     }
@@ -218,37 +223,49 @@ impl PredictedPath {
     }
 }
 
+/// A step with the time range that it moves to.
+type MovedStep = (PredictedStep, (u64, u64));
+
 /// The times of all steps. Each is what the report of the step alone gives.
-fn predicted_steps(steps: &Steps, path: &OnPath, moments: &Moments, times: &[u64]) -> Vec<PredictedStep> {
+fn predicted_steps(steps: &Steps, path: &OnPath, moments: &Moments, times: &[u64]) -> Vec<MovedStep> {
     let of_step = |step: &Step| {
         let window = Window {
             from: Some(step.start_ns),
             to: Some(step.end_ns),
         };
-        let ends = (step.start_ns, step.end_ns);
-        PredictedStep {
+        let anchor = path.anchor_in(window);
+        let moved = |time| moments.moved(time, anchor, times);
+        let (from, to) = (moved(step.start_ns), moved(step.end_ns));
+        let predicted = PredictedStep {
             number: step.number,
             name: step.name.clone(),
             measured_ns: step.duration(),
-            changed_ns: moments.length(ends, path.anchor_in(window), times),
-        }
+            changed_ns: to.saturating_sub(from),
+        };
+        (predicted, (from, to.max(from)))
     };
     steps.steps.iter().map(of_step).collect()
 }
 
 impl MedianStep {
-    fn of(steps: &Steps, predicted: &[PredictedStep]) -> Option<Self> {
+    fn of(
+        steps: &Steps,
+        predicted: &[MovedStep],
+        path: impl FnOnce(&[(u64, u64)]) -> Vec<PathTotal>,
+    ) -> Option<Self> {
         let settled = steps.settled().iter().map(|at| &predicted[*at as usize]);
         let median = |nanos: &mut dyn Iterator<Item = u64>| {
             let mut nanos: Vec<u64> = nanos.collect();
             Distribution::of(&mut nanos)
         };
-        let measured = median(&mut settled.clone().map(|step| step.measured_ns));
-        let changed = median(&mut settled.map(|step| step.changed_ns));
-        (measured.count > 0).then_some(MedianStep {
+        let measured = median(&mut settled.clone().map(|(step, _)| step.measured_ns));
+        let changed = median(&mut settled.clone().map(|(step, _)| step.changed_ns));
+        let ranges: Vec<(u64, u64)> = settled.map(|(_, range)| *range).collect();
+        (measured.count > 0).then(|| MedianStep {
             count: measured.count,
             measured_ns: measured.p50_ns,
             changed_ns: changed.p50_ns,
+            path: path(&ranges),
         })
     }
 }

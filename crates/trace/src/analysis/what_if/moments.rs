@@ -61,11 +61,14 @@ impl Moments {
             false => 1 - anchor as usize,
         };
         let place = self.times.partition_point(|other| *other < time);
-        debug_assert_eq!(self.times.get(place), Some(&time), "a moment that was not asked for");
+        debug_assert_eq!(
+            self.times.get(place),
+            Some(&time),
+            "a moment that was not asked for"
+        );
         match self.last[kind].get(place).copied().flatten() {
             Some((measured, at)) => {
-                let moved =
-                    i128::from(time) + i128::from(simulated[at as usize]) - i128::from(measured);
+                let moved = i128::from(time) + i128::from(simulated[at as usize]) - i128::from(measured);
                 u64::try_from(moved).unwrap_or(if moved < 0 { 0 } else { u64::MAX })
             }
             None => time,
