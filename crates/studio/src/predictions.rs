@@ -315,7 +315,10 @@ mod tests {
         for factor in [0.6, 0.7, 0.8] {
             ask(factor);
         }
-        assert_eq!(predictions.get(FIRST).unwrap_err().error(), "no prediction with number 1048576 is kept");
+        assert_eq!(
+            predictions.get(FIRST).unwrap_err().error(),
+            "no prediction with number 1048576 is kept"
+        );
         assert!(ask(0.5).0.id > FIRST, "it is computed again");
     }
 

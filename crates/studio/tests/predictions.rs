@@ -70,9 +70,13 @@ fn a_predicted_timeline_has_the_slices_that_the_library_predicts() {
         (&"ready".into(), &0.into(), &measured["origin_ns"])
     );
     assert!(layout["span_ns"].as_u64() > Some(0));
-    assert_eq!(server.json("t/0/layout"), measured, "what was measured stays as it is");
+    assert_eq!(
+        server.json("t/0/layout"),
+        measured,
+        "what was measured stays as it is"
+    );
 
-    let trace = Arc::new(Trace::open(train()).unwrap());
+    let trace = Arc::new(Trace::open(&train()).unwrap());
     let analysis = Analysis::of(&trace, Window::default()).unwrap();
     let what_if: WhatIf = serde_json::from_str(CHANGES).unwrap();
     let expected = analysis.predicted(&what_if, &|_| Ok(())).unwrap();
@@ -81,9 +85,15 @@ fn a_predicted_timeline_has_the_slices_that_the_library_predicts() {
     let mut streams: BTreeMap<String, Vec<(u64, u64, String)>> = BTreeMap::new();
     for (op, (from, to)) in expected.ops() {
         let lane = activity.lane(activity.ops.get(op).lane);
-        let key = format!("stream:{}.{}.{}.{}", lane.device.0, lane.process.0, lane.context.0, lane.stream.0);
+        let key = format!(
+            "stream:{}.{}.{}.{}",
+            lane.device.0, lane.process.0, lane.context.0, lane.stream.0
+        );
         let name = activity.name(&trace, op).to_owned();
-        streams.entry(key).or_default().push((from - origin, to - from, name));
+        streams
+            .entry(key)
+            .or_default()
+            .push((from - origin, to - from, name));
     }
     let tracks = layout["tracks"].as_array().unwrap();
     let mut compared = 0;
@@ -100,7 +110,10 @@ fn a_predicted_timeline_has_the_slices_that_the_library_predicts() {
     let grid = grid::Grid::new(&trace, grid::GridOptions::default()).unwrap();
     let grid = grid.predicted(&expected, &|_| Ok(())).unwrap();
     for track in grid.tracks().iter().filter(|track| {
-        matches!(track.kind, TrackKind::Calls | TrackKind::Markers | TrackKind::Host)
+        matches!(
+            track.kind,
+            TrackKind::Calls | TrackKind::Markers | TrackKind::Host
+        )
     }) {
         assert!(matches!(track.key, grid::TrackKey::Row(RowKey::Thread { .. })));
         let mut of_library = Vec::new();
@@ -112,8 +125,16 @@ fn a_predicted_timeline_has_the_slices_that_the_library_predicts() {
             }
         }
         of_library.sort();
-        let shown = tracks.iter().find(|shown| shown["key"] == track.address.as_str()).unwrap();
-        assert_eq!(slices(&server, id, &layout, shown), of_library, "{}", track.address);
+        let shown = tracks
+            .iter()
+            .find(|shown| shown["key"] == track.address.as_str())
+            .unwrap();
+        assert_eq!(
+            slices(&server, id, &layout, shown),
+            of_library,
+            "{}",
+            track.address
+        );
         compared += of_library.len();
     }
     assert!(compared > 2 * activity.ops.len());
@@ -137,19 +158,42 @@ fn a_predicted_timeline_has_tiles_neighbors_and_areas() {
     let device = &layout["tracks"][0];
     assert_eq!(device["kind"], "device");
     let generation = layout["generation"].as_str().unwrap();
-    let tiles = server.get(&format!("t/{id}/{generation}/tiles?level=18&first=0&count=1&rows=0"));
+    let tiles = server.get(&format!(
+        "t/{id}/{generation}/tiles?level=18&first=0&count=1&rows=0"
+    ));
     assert_eq!((tiles.status, &tiles.body[..4]), (200, &b"TSTL"[..]));
     let cells = &tiles.body[32 + 8..];
-    let shares = &cells[2 * 1024..3 * 1024];
-    assert!(shares.iter().any(|share| *share > 0), "the device computes");
-    let stream = layout["tracks"].as_array().unwrap().iter().find(|track| track["kind"] == "stream").unwrap();
-    let next = server.json(&format!("t/{id}/neighbor?row={}&time=0&direction=next", stream["first_row"]));
+    let counts = &cells[6 * 1024..7 * 1024];
+    assert!(counts.iter().any(|count| *count > 0), "ops start on the device");
+    let stream = layout["tracks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|track| track["kind"] == "stream")
+        .unwrap();
+    let next = server.json(&format!(
+        "t/{id}/neighbor?row={}&time=0&direction=next",
+        stream["first_row"]
+    ));
     let all = slices(&server, id, &layout, stream);
-    assert_eq!((next["start"].as_u64(), next["duration"].as_u64()), (Some(all[0].0), Some(all[0].1)));
-    let area = server.json(&format!("t/{id}/area?rows={}&from=0&to={}", stream["first_row"], u64::MAX));
+    assert_eq!(
+        (next["start"].as_u64(), next["duration"].as_u64()),
+        (Some(all[0].0), Some(all[0].1))
+    );
+    let area = server.json(&format!(
+        "t/{id}/area?rows={}&from=0&to={}",
+        stream["first_row"],
+        u64::MAX
+    ));
     assert!(area["busy_ns"].as_u64() > Some(0));
     // It has rows and nothing else.
-    for other in ["analysis/summary", "event?row=0&start=0", "search?text=a", "flame", "table/kernels"] {
+    for other in [
+        "analysis/summary",
+        "event?row=0&start=0",
+        "search?text=a",
+        "flame",
+        "table/kernels",
+    ] {
         let refused = server.get(&format!("t/{id}/{other}"));
         assert_eq!(refused.status, 400, "{other}: {}", refused.text());
     }
@@ -183,7 +227,10 @@ fn an_event_is_found_in_the_other_timeline() {
     let mut moved = 0;
     for track in tracks.iter().filter(|track| track["rows"].as_u64() > Some(0)) {
         let kind = track["kind"].as_str().unwrap();
-        let next = server.json(&format!("t/0/neighbor?row={}&time=80000000&direction=next", track["first_row"]));
+        let next = server.json(&format!(
+            "t/0/neighbor?row={}&time=80000000&direction=next",
+            track["first_row"]
+        ));
         if next.is_null() || kind == "device" {
             continue;
         }
@@ -207,7 +254,11 @@ fn an_event_is_found_in_the_other_timeline() {
         let back = server.json(&question(&found["predicted"], "predicted"));
         assert_eq!(back, found, "{kind}");
         moved += u32::from(found["measured"]["start"] != found["predicted"]["start"]);
-        let there = layout["tracks"].as_array().unwrap().iter().find(|other| other["key"] == track["key"]);
+        let there = layout["tracks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|other| other["key"] == track["key"]);
         let first = there.unwrap()["first_row"].as_u64().unwrap();
         assert!(found["predicted"]["row"].as_u64() >= Some(first));
     }

@@ -123,7 +123,12 @@ impl Both<'_> {
         let start = grid.origin() + slice.start;
         let times = (start, start + slice.duration);
         let other = match (stream_of(track), thread_of(track)) {
-            (Some(_), _) => self.op(chosen.side, track, times, &grid.shapes()[slice.shape as usize].name),
+            (Some(_), _) => self.op(
+                chosen.side,
+                track,
+                times,
+                &grid.shapes()[slice.shape as usize].name,
+            ),
             (None, Some(_)) => self.of_thread(chosen.side, track, (slice, times), cancel)?,
             (None, None) => None,
         };
@@ -182,7 +187,9 @@ impl Both<'_> {
                 predicted.op(op)
             }
             Side::Predicted => {
-                let (op, _) = predicted.ops().find(|(op, found)| *found == times && is_meant(*op))?;
+                let (op, _) = predicted
+                    .ops()
+                    .find(|(op, found)| *found == times && is_meant(*op))?;
                 Some((ops.start[op.index()], ops.end[op.index()]))
             }
         }
