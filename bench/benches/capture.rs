@@ -12,7 +12,9 @@ use std::{env, fs, process, thread};
 
 use tracesmith_bench::figure::{millions_per_second, print, print_head};
 use tracesmith_bench::workload::{Training, kernel_names};
-use tracesmith_collect::{Capture, Destination, Existing, Injection, Launch, Preload, Report, Wait, profile};
+use tracesmith_collect::{
+    Capture, Destination, Existing, Forwarding, Injection, Launch, Preload, Report, Wait, profile,
+};
 use tracesmith_format::StringId;
 use tracesmith_format::tables::{ApiCall, Kernel};
 use tracesmith_wire::control::{Message, Settings};
@@ -105,6 +107,7 @@ fn record(processes: usize, path: &Path, folder: &Path) -> Report {
         preload: Preload::No,
         injection: Injection::ByDriver,
         wait: Wait::Primary,
+        forwarding: Forwarding::Program,
     };
     let destination = Destination {
         path: path.to_owned(),

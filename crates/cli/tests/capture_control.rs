@@ -276,11 +276,11 @@ fn a_program_that_dies_while_its_window_opens_leaves_the_earlier_trace() {
     let armed = start(&mut place.armed("", "launcher sleep 60"));
     place.wait_until_armed(&armed);
     fs::write(place.path("t.sbt"), "an earlier trace").unwrap();
-    let mut recorder = Directed::start(&place, armed.id(), "-o t.sbt --force --delay 1s");
+    let mut recorder = Directed::start(&place, armed.id(), "-o t.sbt --force --delay 3s");
     // It is connected by then, and the window opens while the program cannot answer.
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(Duration::from_millis(1000));
     signal(&armed, Signal::STOP);
-    std::thread::sleep(Duration::from_millis(1500));
+    std::thread::sleep(Duration::from_millis(3500));
     kill(armed);
     let error = recorder.hear("error");
     assert_eq!(error["reason"], "refused", "{error}");

@@ -22,6 +22,7 @@ use crate::support::{command, root, tracesmith};
 
 const TRAIN: &str = "fixtures/train-h200.sbt";
 const FIXED: &str = "fixtures/train-h200-fixed.sbt";
+const DEMO: &str = "fixtures/demo-h200.sbt";
 
 #[test]
 fn analyses_are_what_the_command_prints() {
@@ -101,13 +102,17 @@ fn analyses_are_what_the_command_prints() {
         ("kernels?by=absent", 400),
         ("kernels?step=999", 404),
         ("kernels?device=9", 400),
-        ("idle?stream=7", 400),
         ("kernels?from=5&to=5", 400),
         ("what-if?what_if=x", 400),
     ] {
         let (answered, body) = studio.get(&format!("/api/v1/t/0/analysis/{path}"));
         assert_eq!(answered, status, "{path}: {}", String::from_utf8_lossy(&body));
     }
+    // The GPU has another stream with work, so its idle time is not that of one stream.
+    let studio = self::studio(&[DEMO, "--no-browser"]);
+    studio.ready();
+    let (answered, body) = studio.get("/api/v1/t/0/analysis/idle?stream=14");
+    assert_eq!(answered, 400, "{}", String::from_utf8_lossy(&body));
 }
 
 #[test]

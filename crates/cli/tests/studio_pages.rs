@@ -508,6 +508,14 @@ fn two_traces_are_aligned_by_steps_on_one_timeline() {
     assert!(number(&report, "/file/files") >= 1.0 && report["file"]["closed"] == true);
     assert_eq!(report["swapped"], json!({"offset": 0, "window": true, "back": 0}));
     assert_eq!(report["ended"], json!({"rows": true, "same": true}));
+    assert_eq!(
+        report["changed"],
+        json!({"text": "The file changed. Reload.", "after": ""})
+    );
+    assert_eq!(
+        report["absent"],
+        json!({"text": "Cannot compare: no trace with number 77 is open.", "compare": null})
+    );
     for list in ["/console", "/foreign"] {
         is_empty(&report, list);
     }

@@ -71,7 +71,8 @@ pub fn record(
             next_look = Instant::now() + LOOK_PERIOD;
             connect_new(&mut connected, &mut session);
         }
-        if is_opening && session.is_open() {
+        // A process can die while its window opens. Then there is no window, and the error below says so.
+        if is_opening && session.is_open() && !has_lost_all(selection, &session) {
             is_opening = false;
             // Other programs may still come if all are wanted.
             let is_refused = *selection != Selection::Everyone && has_nothing_to_write(&mut session);
@@ -123,6 +124,11 @@ pub fn record(
         missing: session.missing(),
     });
     Ok(session.finish())
+}
+
+/// Whether all selected processes have ended their connections, and none was recorded.
+fn has_lost_all(selection: &Selection, session: &Session) -> bool {
+    *selection != Selection::Everyone && session.have_all_hung_up() && !session.has_recorded()
 }
 
 /// Whether no process is recorded, and the earlier trace is worth more than the reason.

@@ -197,6 +197,11 @@ impl Session {
         self.targets.iter().all(Target::is_gone)
     }
 
+    /// Whether the connections to all targets have ended, or the targets themselves.
+    pub(crate) fn have_all_hung_up(&self) -> bool {
+        self.targets.iter().all(Target::has_hung_up)
+    }
+
     /// Whether a target has not answered a request yet.
     pub(crate) fn is_busy(&self) -> bool {
         self.targets.iter().any(Target::is_busy)

@@ -238,6 +238,11 @@ impl Target {
         self.end.is_some() || is_out_of_reach
     }
 
+    /// Whether the connection has ended, or the process: either is seen first.
+    pub(crate) fn has_hung_up(&self) -> bool {
+        self.connection != Connection::Open || self.end.is_some()
+    }
+
     pub(crate) fn has_rings(&self) -> bool {
         !self.rings.is_empty() || !self.definitions.is_empty()
     }

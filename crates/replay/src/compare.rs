@@ -106,6 +106,16 @@ pub(crate) struct Left {
     host: BTreeMap<u64, Vec<u8>>,
 }
 
+impl Left {
+    /// Unmapped host memory.
+    pub(crate) fn host_slice(&self, range: &Range<u64>) -> Option<&[u8]> {
+        self.host.iter().find_map(|(base, memory)| {
+            let first = range.start.checked_sub(*base)? as usize;
+            memory.get(first..first.checked_add((range.end - range.start) as usize)?)
+        })
+    }
+}
+
 /// One buffer, compared in chunks.
 struct Look {
     address: u64,
@@ -189,6 +199,21 @@ impl Replay<'_> {
             }
         }
         Ok(look)
+    }
+
+    /// The recorded bytes of a piece and the current ones, if they differ.
+    pub(crate) fn unequal_piece(&mut self, piece: &Piece) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+        self.progressed(piece.bytes);
+        let mut found = Vec::new();
+        self.read_piece(piece, &mut found)?;
+        if xxh3_128(&found) == piece.hash {
+            return Ok(None);
+        }
+        let expected = self.recording.store.piece(piece.hash)?;
+        if expected.len() != found.len() {
+            return Err(missing_content(piece));
+        }
+        Ok(Some((expected.to_vec(), found)))
     }
 
     fn read_piece(&mut self, piece: &Piece, to: &mut Vec<u8>) -> Result<(), Error> {

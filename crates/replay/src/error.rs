@@ -45,6 +45,9 @@ pub enum Error {
     /// The new kernel cannot replace the recorded one.
     #[error("cannot replace the kernel: {0}")]
     Replacement(String),
+    /// This memory cannot be read at this moment.
+    #[error("{0}")]
+    Unavailable(String),
     /// The driver reported an error.
     #[error("{what}: {words}")]
     Device {

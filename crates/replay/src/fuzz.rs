@@ -6,6 +6,7 @@ use tracesmith_format::fuzz::mended;
 
 use crate::copies::planes;
 use crate::cuda::kept_attributes;
+use crate::debug::Recorded;
 use crate::plan::Plan;
 use crate::recording::Recording;
 use crate::run::nodes_of;
@@ -32,6 +33,10 @@ fn exercise(recording: &mut Recording) {
     recording.end_bytes();
     for (place, command) in recording.commands.iter().enumerate() {
         recording.argument_buffers(command);
+        if place < BUFFERS {
+            recording.call_buffers(place);
+            recording.buffers_at(place);
+        }
         kept_attributes(command);
         planes(&command.parameters);
         nodes_of(command, &recording.commands[place + 1..]);
@@ -46,6 +51,8 @@ fn exercise(recording: &mut Recording) {
         .map(|buffer| (buffer.address, buffer.bytes))
         .collect();
     for (address, bytes) in extents {
+        // Missing content is an error here, too.
+        let _ = Recorded::new(recording).readable(&(address..address.saturating_add(bytes)));
         for place in [0, recording.commands.len() / 2, usize::MAX] {
             // Missing content is an error, which is fine here.
             let _ = recording.content_before(place, address, bytes);

@@ -45,6 +45,7 @@ mod compare;
 mod contents;
 mod copies;
 mod cuda;
+pub mod debug;
 mod error;
 mod extract;
 #[doc(hidden)]

@@ -70,6 +70,68 @@ impl Recording {
         Ok(known)
     }
 
+    /// The recorded contents of a range at one edge of the window.
+    pub(crate) fn at_edge(&mut self, edge: WindowEdge, range: &Range<u64>) -> Result<Vec<u8>, Error> {
+        let content = self.recorded(edge, range)?;
+        content.ok_or_else(|| {
+            Error::Unavailable(format!(
+                "the recording does not contain the memory at {:#x} at the {} of the window",
+                range.start,
+                edge.name()
+            ))
+        })
+    }
+
+    /// The positions at which the contents of a range are known: from the start to the first call whose result is not
+    /// in the file, and from the last call that can change them.
+    pub(crate) fn known_places(&mut self, range: &Range<u64>) -> Result<Vec<Range<usize>>, Error> {
+        let commands = std::mem::take(&mut self.commands);
+        let known = self.known_places_of(&commands, range);
+        self.commands = commands;
+        known
+    }
+
+    fn known_places_of(
+        &mut self,
+        commands: &[Command],
+        range: &Range<u64>,
+    ) -> Result<Vec<Range<usize>>, Error> {
+        let count = commands.len();
+        let may_write = |command: &Command| can_write(command, range);
+        let last = match self.is_of_the_host(range) {
+            true => count,
+            false => commands.iter().rposition(may_write).map_or(0, |place| place + 1),
+        };
+        let has_end = self.recorded(WindowEdge::End, range)?.is_some();
+        let opaque = commands
+            .iter()
+            .position(|command| is_opaque(command) && may_write(command));
+        // Once contents are unknown, they stay unknown: look for the first such position.
+        let (mut known, mut unknown) = (0, opaque.map_or(count + 1, |place| place + 1));
+        if self.is_of_the_host(range) {
+            unknown = 0;
+        }
+        while known < unknown {
+            let middle = known + (unknown - known) / 2;
+            let mut lookups = MOST_LOOKUPS;
+            match self.since_begin(commands, middle, range, &mut lookups)? {
+                Content::Known(_) => known = middle + 1,
+                Content::Unknown { .. } => unknown = middle,
+            }
+        }
+        let mut places = Vec::new();
+        if known > 0 {
+            places.push(0..known);
+        }
+        if has_end && last <= count {
+            match places.last_mut() {
+                Some(first) if first.end >= last => first.end = count + 1,
+                _ => places.push(last..count + 1),
+            }
+        }
+        Ok(places)
+    }
+
     fn is_of_the_host(&self, range: &Range<u64>) -> bool {
         let mut buffers = self.begin.iter().chain(&self.end);
         buffers.any(|buffer| {
@@ -186,10 +248,20 @@ fn unknown(command: Option<&Command>) -> Content {
     }
 }
 
+/// The start or the end of the window.
 #[derive(Clone, Copy)]
-enum WindowEdge {
+pub(crate) enum WindowEdge {
     Begin,
     End,
+}
+
+impl WindowEdge {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Begin => "start",
+            Self::End => "end",
+        }
+    }
 }
 
 fn extent(piece: &Piece) -> Range<u64> {

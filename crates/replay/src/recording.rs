@@ -56,6 +56,8 @@ pub struct Recording {
     pub origin: Origin,
     /// The recorded GPU.
     pub gpu: RecordedGpu,
+    /// The recorded process.
+    pub process: ProcessId,
     /// Number of other processes with a recording in the file.
     pub others: usize,
     /// Host memory that calls copied, by call number.
@@ -186,6 +188,7 @@ impl Recording {
         Ok(Self {
             origin,
             gpu,
+            process,
             commands,
             begin,
             end,

@@ -118,6 +118,23 @@ impl Replay<'_> {
         Ok(launches.iter().map(|launch| launch.number).collect())
     }
 
+    /// Launches the recorded kernels from now on.
+    pub(crate) fn restore_kernels(&mut self) {
+        if !self.replaced.is_empty() {
+            self.replaced.clear();
+            self.graphs.clear();
+        }
+    }
+
+    /// The offsets of a kernel's parameters, if the driver reports them.
+    pub(crate) fn parameter_offsets(&self, place: usize) -> Option<Vec<usize>> {
+        let launch = self.recording.commands.get(place)?;
+        let function = self.functions.get(&(launch.module, launch.function.clone()))?;
+        // Without them, parameters are named by their offsets.
+        let parameters = function.parameters().ok().flatten()?;
+        Some(parameters.iter().map(|parameter| parameter.offset).collect())
+    }
+
     fn load_replacement(
         &self,
         replacement: &Replacement,

@@ -77,6 +77,11 @@ impl Replay<'_> {
         Ok(())
     }
 
+    /// Frees all snapshots, and takes no more.
+    pub(crate) fn drop_snapshots(&mut self) {
+        self.snapshots = Snapshots::default();
+    }
+
     /// Number of snapshots.
     pub fn snapshot_count(&self) -> usize {
         self.snapshots.kept.len()
@@ -126,6 +131,10 @@ impl Replay<'_> {
         let mut nearest = self.snapshots.kept.range(..=place);
         let Some((at, kept)) = nearest.next_back().filter(|_| self.has_recorded_kernels()) else {
             self.restore()?;
+            if self.snapshots.is_wanted(0) && self.has_recorded_kernels() {
+                // Copying memory on the device is faster than reading the file.
+                self.keep(0)?;
+            }
             return Ok(0);
         };
         self.put_back(&kept.memory)?;

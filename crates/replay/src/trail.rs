@@ -91,7 +91,8 @@ impl Replay<'_> {
         all.into_iter().collect()
     }
 
-    fn is_here(&self, (address, bytes): &(u64, u64)) -> bool {
+    /// Whether memory of the recording exists in this replay.
+    pub(crate) fn is_here(&self, (address, bytes): &(u64, u64)) -> bool {
         self.stage.holds(self.place(*address), *bytes)
     }
 

@@ -1,6 +1,5 @@
 //! Answers that take long: computed once for all who ask the same, and kept for those who ask again.
 
-use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -184,20 +183,18 @@ struct Job {
 
 impl Job {
     /// Goes on when the one who asked first goes away: others may wait, too.
-    fn run(
+    async fn run(
         self,
         answers: Answers,
         work: Work,
         question: String,
         compute: impl FnOnce(&Cancel) -> Result<Payload, Failure> + Send + 'static,
-    ) -> impl Future<Output = ()> + Send {
-        async move {
-            let cancel = self.running.cancel.clone();
-            let result = work.run_until(Length::Long, cancel, compute).await;
-            answers.settle(&question, &self.running, &result);
-            // Nobody may wait any longer.
-            let _ = self.sender.send(Some(result));
-        }
+    ) {
+        let cancel = self.running.cancel.clone();
+        let result = work.run_until(Length::Long, cancel, compute).await;
+        answers.settle(&question, &self.running, &result);
+        // Nobody may wait any longer.
+        let _ = self.sender.send(Some(result));
     }
 }
 

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::replay::Replayer;
+
 /// How a server is started.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -17,10 +19,12 @@ pub struct Options {
     pub port: u16,
     /// Names other than `localhost` that the browser may know the server by.
     pub allowed_hosts: Vec<String>,
-    /// Whether pages may change files.
+    /// Whether pages may change files and use the GPU.
     pub control: Control,
     /// Ends the server when no page was open for this time.
     pub idle_limit: Option<Duration>,
+    /// The program that replays recordings. Without one, pages cannot look into them.
+    pub replayer: Option<Replayer>,
     /// Reads the pages from this folder instead of from the program.
     pub pages: Option<PathBuf>,
 }
@@ -31,7 +35,7 @@ pub enum Control {
     /// They only read.
     #[default]
     Refused,
-    /// They may write files below the folder.
+    /// They may write files below the folder, and run recorded calls on the GPU.
     Allowed,
 }
 
@@ -45,6 +49,7 @@ impl Default for Options {
             allowed_hosts: Vec::new(),
             control: Control::Refused,
             idle_limit: None,
+            replayer: None,
             pages: None,
         }
     }

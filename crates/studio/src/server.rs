@@ -19,6 +19,7 @@ use crate::key::Key;
 use crate::library::Library;
 use crate::options::Options;
 use crate::predictions::Predictions;
+use crate::replay::Replays;
 use crate::routes;
 use crate::studio::Studio;
 use crate::tabs::Tabs;
@@ -81,6 +82,7 @@ impl Server {
             hub,
             work: Work::new(),
             answers: Answers::default(),
+            replays: Replays::new(options.replayer),
             tabs: Arc::new(Tabs::new()),
             pages: options.pages,
         };
@@ -131,6 +133,7 @@ impl Server {
         let studio = Arc::clone(&self.studio);
         let ended = runtime.block_on(self.serve()).map_err(start);
         studio.tabs.remove_opener();
+        studio.replays.end_all();
         // Streams and analyses do not hold up the end.
         runtime.shutdown_background();
         ended

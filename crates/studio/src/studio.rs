@@ -11,6 +11,7 @@ use crate::key::Key;
 use crate::library::Library;
 use crate::options::Control;
 use crate::predictions::Predictions;
+use crate::replay::Replays;
 use crate::tabs::Tabs;
 use crate::work::Work;
 
@@ -26,6 +27,7 @@ pub(crate) struct Studio {
     pub(crate) hub: Hub,
     pub(crate) work: Work,
     pub(crate) answers: Answers,
+    pub(crate) replays: Replays,
     pub(crate) tabs: Arc<Tabs>,
     /// Where pages are read from instead of from the program.
     pub(crate) pages: Option<PathBuf>,

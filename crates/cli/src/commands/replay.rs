@@ -9,6 +9,7 @@ mod origin;
 pub(super) mod plan;
 mod plan_file;
 mod selection;
+mod session;
 mod step;
 
 use std::io::{BufWriter, Write};
@@ -25,7 +26,7 @@ use tracesmith_trace::units;
 
 use super::out_file::{Target, refuse_to_destroy, write_out};
 use super::replay_timing;
-use crate::args::{ElementArg, OutArgs, ReplayArgs, ReplayMode, ToleranceArg};
+use crate::args::{ElementArg, Format, OutArgs, ReplayArgs, ReplayMode, ToleranceArg};
 use crate::exit::Exit;
 use crate::input::repair_hint;
 use crate::output::{Hinted, Output};
@@ -72,6 +73,15 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     {
         return Ok(Exit::Done);
     }
+    let is_session = args.step && output.format == Format::Json;
+    if is_session && guard::role() == Role::Guard {
+        if args.mode == ReplayMode::DryRun {
+            return session::run_offline(args, "--mode dry-run was requested");
+        }
+        if !has_device(args.device) {
+            return session::run_offline(args, "this machine has no GPU, or no CUDA driver");
+        }
+    }
     if is_timed {
         aslr::reexec_without_aslr();
     } else if args.mode != ReplayMode::DryRun && guard::role() == Role::Guard {
@@ -114,6 +124,14 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
         Placing::Exact
     };
     let prepared = Replay::prepare_at(&mut recording, &plan, args.device, placing);
+    if is_session
+        && guard::role() == Role::Runner
+        && let Err(error) = &prepared
+    {
+        let why = format!("the recording cannot be replayed on this machine: {error}");
+        drop(prepared);
+        return session::run_offline(args, &why);
+    }
     let mut replay = prepared.map_err(|error| {
         let hint = match &error {
             error if error.is_address_taken() => Some(RELOCATE),
@@ -233,7 +251,10 @@ impl Answered<'_> {
             replay.keep_snapshots(every as usize)?;
         }
         if args.step {
-            return step::run(replay, output);
+            return match output.format {
+                Format::Json => session::run(replay, args),
+                Format::Table | Format::Csv => step::run(replay, output),
+            };
         }
         for array in &request.written {
             replay.go_to(array.place)?;

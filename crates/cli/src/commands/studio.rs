@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::json;
-use tracesmith_studio::{Control, Ended, Options, Server, has_display};
+use tracesmith_studio::{Control, Ended, Options, Replayer, Server, has_display};
 
 use crate::args::{Format, StudioArgs};
 use crate::exit::Exit;
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &StudioArgs, output: &mut Output) -> anyhow::Result<Exit
             false => Control::Refused,
         },
         idle_limit: opens_browser.then_some(IDLE_LIMIT),
+        replayer: Some(Replayer::new(env::current_exe().context("finding this program")?)),
         pages: env::var_os(PAGES).map(PathBuf::from),
     })?;
     if let Some(address) = args.listen.filter(|address| !address.is_loopback()) {

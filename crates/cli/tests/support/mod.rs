@@ -7,6 +7,7 @@ pub mod python;
 pub mod reader;
 pub mod replay;
 pub mod rows;
+pub mod session;
 pub mod stacks;
 pub mod stage;
 pub mod studio;

@@ -8,6 +8,7 @@ mod event;
 mod flame;
 mod layout;
 mod predicted;
+mod replay;
 mod search;
 mod session;
 mod slices;
@@ -61,7 +62,12 @@ pub(crate) fn router(studio: &Arc<Studio>) -> Router {
         .route("/t/{id}/analysis/{name}", get(analysis::analysis))
         .route("/t/{id}/table/{name}", get(table::table))
         .route("/t/{id}/flame", get(flame::flame))
-        .route("/t/{id}/cut", post(cut::cut));
+        .route("/t/{id}/cut", post(cut::cut))
+        .route("/t/{id}/replay", get(replay::replay))
+        .route("/t/{id}/replay/start", post(replay::start))
+        .route("/t/{id}/replay/ask", post(replay::ask))
+        .route("/t/{id}/replay/stop", post(replay::stop))
+        .route("/t/{id}/replay/places", get(replay::places));
     #[cfg(feature = "sqlite")]
     let api = api.route("/t/{id}/sql", post(sql::sql));
     let api = api

@@ -93,26 +93,27 @@ export async function postJson(path, body, options = {}) {
 }
 
 /**
+ * Sends JSON and gets lines of JSON, as they come.
+ * @param {string} path
+ * @param {unknown} body
+ * @param {(line: any) => void} listener
+ */
+export async function postLines(path, body, listener) {
+  await readLines(await request('POST', address(path), JSON.stringify(body)), listener);
+}
+
+/**
  * Reads the server's stream of events until it ends or `signal` aborts.
  * @param {(event: import('./answers.d.ts').ServerEvent) => void} listener
  * @param {AbortSignal} signal
  */
 export async function readEvents(listener, signal) {
   const response = await request('GET', address('events'), undefined, signal);
-  if (!response.body) return;
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = '';
-  for (;;) {
-    const { done, value } = await reader.read().catch((error) => {
-      if (!signal.aborted) lost();
-      throw error;
-    });
-    if (done) break;
-    const lines = (rest + value).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) if (line) listener(JSON.parse(line));
+  try {
+    await readLines(response, listener);
+  } finally {
+    if (!signal.aborted) lost();
   }
-  if (!signal.aborted) lost();
 }
 
 /** Whether the server answers. */
@@ -143,6 +144,20 @@ export function onStale(listener) {
 /** Whether that error only says that nobody wants the answer any more. @param {unknown} error */
 export function isAbort(error) {
   return error instanceof DOMException && error.name === 'AbortError';
+}
+
+/** @param {Response} response @param {(line: any) => void} listener */
+async function readLines(response, listener) {
+  if (!response.body) return;
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (line) listener(JSON.parse(line));
+  }
 }
 
 /**

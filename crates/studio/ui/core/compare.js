@@ -84,6 +84,6 @@ async function sync(onShown) {
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     if (wanted !== trace) return;
-    store.set({ compare: null, problem: `Cannot compare: ${error.message}.` }, { history: 'none' });
+    store.set({ compare: null, problem: `Cannot compare: ${error.message}.` }, { history: 'replace' });
   }
 }

@@ -3,7 +3,7 @@
 import { connectAddress, laterOfAddress, stateOfAddress, traceOfAddress } from './address.js';
 import { ApiError, connectionState, getJson, isAbort, onConnection, onStale, readEvents } from './api.js';
 import { connectCompare } from './compare.js';
-import { abortLayers, renewLayers } from './layers.js';
+import { abortLayers, renewLayers, showLayer } from './layers.js';
 import { ShapeTable } from './shapes.js';
 import { loadSteps } from './steps.js';
 import { store } from './store.js';
@@ -31,7 +31,7 @@ export async function start() {
   });
   onStale(() => {
     // One question is enough for all the answers that were refused together.
-    if (store.get().problem === '') follow();
+    if (store.get().problem === '') followAll();
   });
   addEventListener('popstate', () => applyAddress());
   addEventListener('hashchange', () => applyAddress());
@@ -60,7 +60,13 @@ async function getSession() {
 /** After the server came back: what it holds may have changed. */
 async function refresh() {
   if (store.get().trace < 0) await getSession();
-  else await follow();
+  else await followAll();
+}
+
+/** Asks again how the open trace and the other layers are. */
+async function followAll() {
+  await follow();
+  await Promise.all(store.get().layers.map((layer) => showLayer(layer))).catch(report);
 }
 
 /** Opens the trace of the state from the beginning. */

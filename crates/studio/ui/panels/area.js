@@ -59,8 +59,9 @@ async function layerDetails(layer, area, shown, signal) {
     { signal },
   );
   const what = area.rows.length > 0 ? 'Selected rows' : 'GPU work';
+  const total = `${duration(totals.busy_ns)} in ${counted(totals.shapes.length, 'name')}`;
   return [
-    section(title(`${what}: ${duration(totals.busy_ns)} in ${counted(totals.shapes.length, 'name')}`), table(totals, layer)),
+    section(title(`${what}: ${total}`), table(totals, layer)),
     section(title('Flame graph'), flame(layer.trace, span)),
     section(
       title('The same on the command line'),

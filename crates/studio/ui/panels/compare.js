@@ -1,12 +1,12 @@
 // The comparison of two traces as `tracesmith diff` prints it: times, idle causes, copies, memory, kernels and steps.
 
 import { getJson } from '../core/api.js';
-import { align } from '../core/compare.js';
 import { h } from '../core/dom.js';
 import { store } from '../core/store.js';
 import { bytes, duration } from '../core/units.js';
 import { causeWords } from '../core/causes.js';
 import { choose, chosen } from './choices.js';
+import { stepsOfBoth } from './compare-steps.js';
 import { doubtTable } from './health.js';
 import { clearPair, showPair } from './pair.js';
 import { Panel, note, section } from './panel.js';
@@ -61,7 +61,7 @@ class Comparison extends Panel {
       h('div', { class: 'columns' }, times(report), runs(report)),
       kernels(report),
       h('div', { class: 'columns' }, idle(report), copies(report), memory(report)),
-      steps(a, b),
+      stepsOfBoth(a, b),
       h('div', { class: 'columns' }, doubts('A', report.doubts_a), doubts('B', report.doubts_b)),
       h('div', { class: 'panel-foot' }, commandLine(`tracesmith diff ${files}${by === 'short' ? ' --by short' : ''}`)),
     ];
@@ -199,43 +199,6 @@ function kernels(report) {
   );
 }
 
-/** The steps side by side. @param {Layer} a @param {Layer} b */
-function steps(a, b) {
-  const length = Math.max(a.steps.length, b.steps.length);
-  if (length === 0) return null;
-  const time = (/** @type {Layer} */ layer) => (/** @type {number} */ step) => {
-    const span = layer.steps[step];
-    return span ? span.to - span.from : null;
-  };
-  const text = (/** @type {number | null} */ nanos) => (nanos === null ? '–' : duration(nanos));
-  const common = Math.min(a.steps.length, b.steps.length);
-  return section(
-    `Steps: ${a.steps.length} and ${b.steps.length}`,
-    dataTable({
-      caption: 'Steps of both traces',
-      rows: Array.from({ length }, (_, step) => step),
-      open: (step) => goToStep(step, a, b),
-      columns: [
-        { key: 'step', title: 'Step', align: 'right', value: (step) => step },
-        { key: 'a_ns', title: 'A', align: 'right', value: time(a), text: (step) => text(time(a)(step)) },
-        { key: 'b_ns', title: 'B', align: 'right', value: time(b), text: (step) => text(time(b)(step)) },
-        {
-          key: 'remark',
-          title: 'Remark',
-          value: (step) => (step < common ? '' : `only in ${a.steps[step] ? 'A' : 'B'}`),
-        },
-        {
-          key: 'name',
-          title: 'Name',
-          value: (step) => fromTo(a.stepNames[step] ?? '–', b.stepNames[step] ?? '–'),
-          opens: true,
-          wide: true,
-        },
-      ],
-    }),
-  );
-}
-
 /**
  * What makes the numbers of a trace doubtful.
  * @param {string} label @param {Diff['doubts_a']} found
@@ -243,26 +206,6 @@ function steps(a, b) {
 function doubts(label, found) {
   if (!Object.values(found).some((value) => Number(value) > 0)) return null;
   return section(`Doubts about ${label}`, doubtTable(found, `Doubts about ${label}`));
-}
-
-/**
- * Shows a step of both, with the beginnings at the same place.
- * @param {number} step @param {Layer} a @param {Layer} b
- */
-function goToStep(step, a, b) {
-  const { compare } = store.get();
-  const isCommon = a.steps[step] && b.steps[step];
-  if (isCommon && compare && compare.align !== 'start' && compare.align !== 'manual') align({ step });
-  const spans = store
-    .layers()
-    .filter(({ steps: known }) => known[step])
-    .map(({ steps: known, offset }) => ({ from: known[step].from + offset, to: known[step].to + offset }));
-  const from = Math.min(...spans.map((span) => span.from));
-  const to = Math.max(...spans.map((span) => span.to));
-  const room = (to - from) * 0.02;
-  const { compare: now } = store.get();
-  const window = store.clamp({ from: from - room, to: to + room });
-  store.set({ window, compare: now && { ...now } }, { history: 'push' });
 }
 
 /** Changes of less than a nanosecond are not shown. @param {Compared} row */

@@ -41,9 +41,13 @@ export const TABS = [
   },
   { name: 'what-if', title: 'What-if', element: 'ts-what-if', module: () => import('./what-if.js'), scoped: true },
   { name: 'compare', title: 'Compare', element: 'ts-comparison', module: () => import('./compare.js') },
+  { name: 'replay', title: 'Replay', element: 'ts-replay', module: () => import('./replay.js') },
   { name: 'sql', title: 'SQL', element: 'ts-sql', module: () => import('./sql.js') },
   { name: 'health', title: 'Health', element: 'ts-health', module: () => import('./health.js') },
 ];
+
+/** Tabs that follow the selection themselves. */
+const FOLLOWING = ['dependencies', 'replay'];
 
 class Tabs extends HTMLElement {
   /** @type {Map<string, {button: HTMLElement, page: HTMLElement}>} */
@@ -100,7 +104,7 @@ class Tabs extends HTMLElement {
   #selected() {
     const { selection, area, tab } = store.get();
     const isOwn = this.contains(document.activeElement);
-    if ((selection || area) && !isOwn && tab !== 'dependencies') store.openTab('details');
+    if ((selection || area) && !isOwn && !FOLLOWING.includes(tab)) store.openTab('details');
   }
 
   async #show() {

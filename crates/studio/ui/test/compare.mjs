@@ -35,7 +35,9 @@ await run(async (browser) => {
   await page.emulateMedia({ colorScheme: 'light' });
   report.file = await otherFile(page, axePath);
   report.swapped = await swapped(page);
+  report.changed = await changed(page, seen);
   report.ended = await ended(page, alone);
+  report.absent = await absent(page, seen);
   report.console = seen.console;
   report.foreign = seen.foreign;
   return report;
@@ -332,6 +334,36 @@ async function swapped(page) {
     window: Math.abs(after.window.from - (before.window.from - before.offset)) <= 1,
     back: (await page.evaluate(STATE)).trace,
   };
+}
+
+/** A second file that changed is reported, and no old picture goes on. */
+async function changed(page, seen) {
+  const errors = seen.console.length;
+  const refuse = (route) =>
+    route.fulfill({ status: 409, contentType: 'application/json', body: '{"error":"the file changed","hint":"reload"}' });
+  await page.route('**/api/v1/t/1/**', refuse);
+  await page.evaluate(async () => {
+    const { store } = await import('/core/store.js');
+    const { from, to } = store.get().steps[9];
+    store.zoomTo({ from: from + 0.41 * (to - from), to: from + 0.43 * (to - from) }, { margin: 0 });
+  });
+  const banner = () => document.querySelector('#banner').textContent;
+  const text = await eventually(page, banner, (shown) => shown !== '');
+  await page.unrouteAll({ behavior: 'wait' });
+  await page.reload();
+  await settle(page);
+  seen.console.splice(errors);
+  return { text, after: await page.evaluate(banner) };
+}
+
+/** A second trace that does not exist is reported, and the first one is shown. */
+async function absent(page, seen) {
+  const errors = seen.console.length;
+  await page.evaluate(() => (location.hash = location.hash.replace(/^#trace=0/, '#trace=0&with=77')));
+  const text = await eventually(page, () => document.querySelector('#banner').textContent, (shown) => shown !== '');
+  await settle(page);
+  seen.console.splice(errors);
+  return { text, compare: (await page.evaluate(STATE)).compare };
 }
 
 /** Without the second trace the picture is as it was. */

@@ -6,6 +6,7 @@ import { CellStrip, runsOf } from './cells.js';
 import { InkTable } from './inks.js';
 import { Labels } from './labels.js';
 import { Painter } from './paint.js';
+import { drawHatches, drawSteps } from './layer-lines.js';
 import { PADDING } from './rows.js';
 import { firstEndingAfter } from './slices.js';
 import { CATEGORY_HEIGHTS, Strips } from './strips.js';
@@ -45,9 +46,6 @@ const LABEL_ROOM = 5;
 const PIXELS_PER_SLICE = 5;
 const ASK_EARLY = 2.5;
 export const TICK_PIXELS = 110;
-const STEP_PIXELS = 40;
-/** Distance of the lines across rows that are only predicted. */
-const HATCH = 7;
 
 /** The canvas of the rows. */
 export class Picture {
@@ -102,7 +100,7 @@ export class Picture {
       this.#context.fillStyle = inks.css('soft');
       this.#context.fillRect(0, Math.round(pinned * ratio) - 1, width, 1);
     }
-    this.#drawSteps(scene);
+    drawSteps(this.#context, scene, (place) => this.#inksAt(place).css('soft', 0.45));
     drawn.rows = [...new Set(drawn.rows)].sort((a, b) => a - b);
     drawn.sliceRows = [...new Set(drawn.sliceRows)].sort((a, b) => a - b);
     return drawn;
@@ -176,18 +174,9 @@ export class Picture {
       this.#drawItem(scene, item, top, drawn);
     }
     this.#strips.end(this.#context);
-    this.#drawHatches();
+    const ghost = [...this.#inks.values()].find(({ style }) => style === 'ghost');
+    if (ghost) drawHatches(this.#context, this.#hatched, ghost.css('paper'));
     this.#drawLabels(ratio);
-  }
-
-  /** What is only predicted has lines of paper across. */
-  #drawHatches() {
-    if (this.#hatched.length === 0) return;
-    const inks = [...this.#inks.values()].find(({ style }) => style === 'ghost');
-    const pattern = inks && this.#context.createPattern(hatch(inks.css('paper')), 'repeat');
-    if (!pattern) return;
-    this.#context.fillStyle = pattern;
-    for (const { y, height } of this.#hatched) this.#context.fillRect(0, y + 1, this.#canvas.width, height - 1);
   }
 
   /** @param {Scene} scene @param {Item} item @param {number} top @param {Drawn} drawn */
@@ -333,61 +322,11 @@ export class Picture {
       context.fillText(shown, x + LABEL_ROOM * ratio, y + height / 2 + ratio * 0.5);
     }
   }
-
-  /** Lines where steps begin, while they are far enough apart: each layer's in its own rows. @param {Scene} scene */
-  #drawSteps(scene) {
-    const { layers, ratio } = scene;
-    for (const { layer, view } of layers) {
-      const { steps } = layer;
-      const first = steps.findIndex(({ to }) => to > view.from);
-      if (first < 0 || view.x(steps[first].to) - view.x(steps[first].from) < STEP_PIXELS * ratio) continue;
-      this.#context.fillStyle = this.#inksAt(layer.place).css('soft', 0.45);
-      const bands = layers.length > 1 ? this.#bandsOf(scene, layer) : [{ y: 0, height: this.#canvas.height }];
-      for (const { from } of steps.slice(first)) {
-        if (from > view.to) break;
-        const x = Math.round(view.x(from));
-        for (const { y, height } of bands) this.#context.fillRect(x, y, 1, height);
-      }
-    }
-  }
-
-  /** Where the rows of a layer are. @param {Scene} scene @param {import('../core/layer.js').Layer} layer */
-  #bandsOf({ rows, scroll, ratio }, layer) {
-    const { pinnedHeight, pinned, items } = rows;
-    const isOwn = (/** @type {Item} */ { track, isGroup }) =>
-      !isGroup && track && placeOf(track.first_row) === layer.place;
-    const band = (/** @type {number} */ top, /** @type {number} */ bottom) => {
-      const y = Math.round(top * ratio);
-      return { y, height: Math.round(bottom * ratio) - y };
-    };
-    const scrolled = items.filter(isOwn).map(({ y, height }) => {
-      const top = y + pinnedHeight - scroll;
-      return band(Math.max(top, pinnedHeight), Math.max(top + height, pinnedHeight));
-    });
-    return [...pinned.filter(isOwn).map(({ y, height }) => band(y, y + height)), ...scrolled];
-  }
 }
 
 /** The layer of a row. @param {Scene} scene @param {number} row @returns {SceneLayer} */
 function layerAt({ layers }, row) {
   return layers.find(({ layer }) => layer.place === placeOf(row)) ?? layers[0];
-}
-
-/** A tile of diagonal lines. @param {string} color */
-function hatch(color) {
-  const canvas = new OffscreenCanvas(HATCH, HATCH);
-  const context = canvas.getContext('2d');
-  if (context) {
-    context.strokeStyle = color;
-    context.lineWidth = 1.6;
-    context.beginPath();
-    for (const shift of [-HATCH, 0, HATCH]) {
-      context.moveTo(shift - 1, HATCH + 1);
-      context.lineTo(shift + HATCH + 1, -1);
-    }
-    context.stroke();
-  }
-  return canvas;
 }
 
 /** Slices of a row in a time range. @param {Blocks} blocks @param {number} from @param {number} to */

@@ -89,7 +89,7 @@ pub(super) fn show_check(found: &Determinism, output: &mut Output) -> anyhow::Re
     let culprit = match found {
         Determinism::Repeats { runs, calls } => {
             if output.format == Format::Json {
-                output.json(&json!({ "verdict": "repeats", "runs": runs, "calls": calls }))?;
+                output.json(&check_value(found))?;
             } else {
                 output.line(&format!(
                     "deterministic: {runs} runs, same memory after each of {calls} calls"
@@ -100,11 +100,7 @@ pub(super) fn show_check(found: &Determinism, output: &mut Output) -> anyhow::Re
         Determinism::Differs(culprit) => culprit,
     };
     if output.format == Format::Json {
-        output.json(&json!({
-            "verdict": "does not repeat", "command": culprit.command, "name": culprit.name,
-            "cause": culprit.cause.to_string(), "buffer": culprit.buffer,
-            "difference": culprit.difference.as_ref().map(difference_value),
-        }))?;
+        output.json(&check_value(found))?;
         return Ok(Exit::No);
     }
     let call = culprit
@@ -119,6 +115,18 @@ pub(super) fn show_check(found: &Determinism, output: &mut Output) -> anyhow::Re
         output.line(&format!("  {difference}"))?;
     }
     Ok(Exit::No)
+}
+
+/// The result of a check.
+pub(super) fn check_value(found: &Determinism) -> Value {
+    match found {
+        Determinism::Repeats { runs, calls } => json!({ "verdict": "repeats", "runs": runs, "calls": calls }),
+        Determinism::Differs(culprit) => json!({
+            "verdict": "does not repeat", "command": culprit.command, "name": culprit.name,
+            "cause": culprit.cause.to_string(), "buffer": culprit.buffer,
+            "difference": culprit.difference.as_ref().map(difference_value),
+        }),
+    }
 }
 
 pub(super) fn difference_value(difference: &Difference) -> Value {
@@ -359,7 +367,7 @@ fn close_value(close: &Close) -> Value {
     })
 }
 
-fn comparison_value(comparison: &Comparison) -> Value {
+pub(super) fn comparison_value(comparison: &Comparison) -> Value {
     json!({
         "command": comparison.old.command, "name": comparison.old.name,
         "recorded_ns": comparison.old.recorded.map(nanos), "old_ns": nanos(comparison.old.median()),

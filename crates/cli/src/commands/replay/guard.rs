@@ -15,7 +15,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use serde_json::{Value, json};
 use tracesmith_replay::{Command as RecordedCommand, Error, Recording, Replay, Watch};
 
-use super::aslr;
+use super::{aslr, session};
 use crate::args::{Format, ReplayArgs};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -204,10 +204,14 @@ fn report(args: &ReplayArgs, first: &End, found: &End, output: &mut Output) -> a
     };
     let parameters = parameters(&recording, command);
     if output.format == Format::Json {
-        output.json(&json!({
+        let failed = json!({
             "verdict": "failed", "command": call, "name": command.name(), "error": how,
             "grid": command.grid, "block": command.block, "parameters": parameters,
-        }))?;
+        });
+        match args.step {
+            true => session::failure_line(&failed, output)?,
+            false => output.json(&failed)?,
+        }
     }
     let mut text = format!("#{call} {} {how}", super::plan::what(command));
     for line in parameters {

@@ -8,7 +8,7 @@ use crate::output::Output;
 
 /// Warns if a recording was made on another machine.
 pub(super) fn warn_if_recorded_elsewhere(origin: &Origin, output: &mut Output) {
-    if is_elsewhere(origin, &here()) {
+    if is_recorded_elsewhere(origin) {
         output.warning(&format!(
             "recorded on another machine ({}): the replay runs its kernels on this machine, so use only files that you trust",
             if origin.name.is_empty() {
@@ -18,6 +18,11 @@ pub(super) fn warn_if_recorded_elsewhere(origin: &Origin, output: &mut Output) {
             }
         ));
     }
+}
+
+/// Whether a recording was made on another machine.
+pub(super) fn is_recorded_elsewhere(origin: &Origin) -> bool {
+    is_elsewhere(origin, &here())
 }
 
 /// This machine, as described in recordings.

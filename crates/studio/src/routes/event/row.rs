@@ -29,7 +29,7 @@ impl FoundRow {
         let mut text = Vec::new();
         EventJson::new(trace).push(&mut text, found);
         FoundRow {
-            event: found.event.clone(),
+            event: found.event,
             fields: fields(&text),
         }
     }
