@@ -15,6 +15,7 @@ await run(async (browser) => {
   const { page, seen, context } = await open(browser, { width: 1600, height: 1000 });
   const report = {};
   const alone = await hash(page);
+  const window = await page.evaluate(async () => (await import('/core/store.js')).store.get().window);
   report.begun = await begin(page);
   report.rows = await rows(page);
   report.pixels = await pixels(page);
@@ -33,7 +34,7 @@ await run(async (browser) => {
   report.restored = await restored(page);
   report.moved = await moved(page, context);
   report.copies = await copies(page);
-  report.removed = await removed(page, alone);
+  report.removed = await removed(page, alone, window);
   report.console = seen.console;
   report.foreign = seen.foreign;
   return report;
@@ -225,13 +226,13 @@ async function copies(page) {
 }
 
 /** Without changes there is no switch, and the picture is as before. */
-async function removed(page, alone) {
+async function removed(page, alone, window) {
   await page.getByRole('button', { name: 'Remove all changes' }).click();
   await ghostIs(page, false);
-  await page.evaluate(async () => {
+  await page.evaluate(async (first) => {
     const { store } = await import('/core/store.js');
-    store.set({ selection: null, window: store.extent() });
-  });
+    store.set({ selection: null, window: first });
+  }, window);
   await settle(page);
   return { hidden: await page.locator('ts-ghost').isHidden(), same: (await hash(page)) === alone };
 }
