@@ -882,7 +882,7 @@ def studio():
     if not out.exists():
         raise RuntimeError(f"studio_replay.py: {done.stderr[-800:]}")
     found = json.loads(out.read_text())
-    for name, value in found.get("times", {}).items():
+    for name, value in found.get("times_s", {}).items():
         row("studio", f"memory debugger: {name} (s)", value)
     checks = found["checks"]
     for name, check in checks.items():
