@@ -213,8 +213,8 @@ def debug(studio, program, recording, kernel, folder, summary):
     summary.check("memory before the call is what --dump writes", before == expected_before[:part])
     summary.check("memory after the call is what --dump writes", after == expected_after[:part])
 
-    ask = lambda: studio.ask(do="changes", call=number, type="u8", elements=4096, ranges=4096)
-    again = summary.timed("changes_of_the_call", ask)
+    request = {"do": "changes", "call": number, "type": "u8", "elements": 4096, "ranges": 4096}
+    again = summary.timed("changes_of_the_call", lambda: studio.ask(**request))
     found = next((one for one in again["buffers"] if one["address"] == address), None)
     count, first = differences(expected_before, expected_after)
     summary.check(

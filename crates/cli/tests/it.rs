@@ -67,6 +67,7 @@ mod sql;
 mod sql_prompt;
 mod stack_commands;
 mod studio;
+mod studio_live;
 mod studio_pages;
 mod studio_replay;
 mod support;

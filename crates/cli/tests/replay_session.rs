@@ -217,11 +217,7 @@ fn the_end_is_compared_with_the_recording_and_runs_with_each_other() {
         session.ask(json!({ "do": "compare", "type": "f32" }))
     });
     let found = differs.into_iter().find(|found| found["same"] == false).unwrap();
-    assert_eq!(
-        found["buffers"][0]["last_call"].as_u64().is_some(),
-        true,
-        "{found}"
-    );
+    assert!(found["buffers"][0]["last_call"].as_u64().is_some(), "{found}");
     assert_eq!(
         (
             &found["buffers"][0]["elements"],

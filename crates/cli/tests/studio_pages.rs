@@ -27,6 +27,8 @@ use crate::support::studio::studio;
 use crate::support::{root, tracesmith};
 
 const TRAIN: &str = "fixtures/train-h200.sbt";
+/// Stands for the path of axe in the arguments of a script.
+const AXE: &str = "AXE";
 const DEMO: &str = "fixtures/demo-h200.sbt";
 
 /// Six steps of 9 ms, each a range: gemm runs 2 ms, norm 0.5 ms, and the CPU waits for both.
@@ -123,10 +125,17 @@ fn looked_at(script: &str, files: &[&str], more: &[&str]) -> Option<Value> {
         .arg(root().join("crates/studio/ui/test").join(script))
         .args([&browser.playwright, &browser.chromium])
         .arg(&studio.url);
-    if more.is_empty() {
-        command.arg(axe.join("axe.min.js"));
+    let axe = axe.join("axe.min.js");
+    let more: Vec<&str> = match more {
+        [] => vec![AXE],
+        more => more.to_vec(),
+    };
+    for argument in more {
+        match argument {
+            AXE => command.arg(&axe),
+            argument => command.arg(argument),
+        };
     }
-    command.args(more);
     answer("browser", &mut command, b"")
 }
 
@@ -519,6 +528,101 @@ fn two_traces_are_aligned_by_steps_on_one_timeline() {
     for list in ["/console", "/foreign"] {
         is_empty(&report, list);
     }
+}
+
+#[test]
+fn a_recording_grows_at_the_right_edge_and_can_be_held() {
+    let folder = TempDir::new().unwrap();
+    let [path, stop] = ["live.sbt", "stop"].map(|name| folder.path().join(name));
+    let (file, until) = (path.clone(), stop.clone());
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let recording = std::thread::spawn(move || write_until(&file, &until, &begun));
+    has_begun.recv().unwrap();
+    let report = looked_at(
+        "live.mjs",
+        &[path.to_str().unwrap()],
+        &["AXE", stop.to_str().unwrap()],
+    );
+    std::fs::write(&stop, "").unwrap();
+    let kernels = recording.join().unwrap();
+    let Some(report) = report else { return };
+    assert_eq!(report["button"], "Live");
+    let grown = &report["grown"];
+    for name in ["generations", "atEdge", "edgeDrawn", "kept", "moved"] {
+        assert_eq!(grown[name], 3, "{name}: {grown:#}");
+    }
+    assert_eq!(grown["rowsAdded"], true, "{grown:#}");
+    assert_eq!(report["requests"]["held"], 0, "{report:#}");
+    assert_eq!(report["zoomed"]["following"], true, "{report:#}");
+    assert!(number(&report, "/zoomed/share") < 0.6, "{report:#}");
+    let held = &report["held"];
+    assert_eq!(
+        (&held["following"], &held["same"]),
+        (&json!(false), &json!(true)),
+        "{held:#}"
+    );
+    assert!(number(held, "/behind") > 0.0, "{held:#}");
+    assert!(
+        held["button"].as_str().unwrap().starts_with("Paused, "),
+        "{held:#}"
+    );
+    let resumed = &report["resumed"];
+    assert_eq!(
+        (&resumed["following"], &resumed["atEdge"], &resumed["button"]),
+        (&json!(true), &json!(true), &json!("Live")),
+        "{resumed:#}"
+    );
+    let ended = &report["ended"];
+    assert_eq!(
+        (&ended["slices"], &ended["button"]),
+        (&json!(kernels), &json!("")),
+        "{ended:#}"
+    );
+    assert_eq!(ended["sameAsNew"], true, "{ended:#}");
+    for list in ["/axe", "/console", "/foreign"] {
+        is_empty(&report, list);
+    }
+}
+
+/// Writes kernels as a collector does, until a file is there; with a second stream from when
+/// another one is there. Returns how many there are.
+fn write_until(path: &Path, stop: &Path, begun: &std::sync::mpsc::Sender<()>) -> u64 {
+    let file = std::fs::File::create(path).unwrap();
+    file.try_lock().unwrap();
+    let mut writer = Writer::new(file, WriterOptions::default()).unwrap();
+    let name = writer.string("loop").unwrap();
+    let mut kernels = 0;
+    let mut turn = 0;
+    // A test that fails ends it as well.
+    while !stop.exists() && turn < 240 {
+        let has_second = stop.with_extension("second").exists();
+        for _ in 0..200 {
+            let start = 1_000_000_000 + kernels * 5_000_000;
+            let kernel = Kernel {
+                start: Timestamp(start),
+                end: Timestamp(start + 3_000_000),
+                place: Place {
+                    process: ProcessId(1),
+                    stream: StreamId(if has_second && kernels % 10 == 0 { 2 } else { 7 }),
+                    ..Place::default()
+                },
+                shape: KernelShape {
+                    name,
+                    ..KernelShape::default()
+                },
+                ..Kernel::default()
+            };
+            writer.push(ClockId(1), &kernel).unwrap();
+            kernels += 1;
+        }
+        writer.flush().unwrap();
+        turn += 1;
+        // The receiver may have what it waited for.
+        let _ = begun.send(());
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+    writer.seal().unwrap();
+    kernels
 }
 
 #[test]

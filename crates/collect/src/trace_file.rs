@@ -14,6 +14,8 @@ use std::{
     io::{self, Seek, SeekFrom, Write},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use tracesmith_format::{ClockId, FrameId, StackId, StringId, Writable, Writer, WriterOptions, tables};
@@ -29,6 +31,10 @@ const MAX_HELD: usize = 1 << 20;
 
 /// Attempts to open a file that other recordings remove at the same moment.
 const OPEN_ATTEMPTS: u32 = 4;
+
+/// Attempts to get a lock, and the time between them.
+const LOCK_ATTEMPTS: u32 = 4;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// A trace that is being written.
 pub(crate) struct TraceFile {
@@ -225,8 +231,7 @@ fn open_and_lock(path: &Path, mut open: impl FnMut() -> io::Result<File>) -> Res
         if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             return Ok((file, Shape::Stream));
         }
-        // Some file systems have no locks.
-        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        if is_locked(&file) {
             return Err(Error::BeingWritten { path });
         }
         if !is_removed(&file, &path) || attempt == OPEN_ATTEMPTS {
@@ -234,6 +239,20 @@ fn open_and_lock(path: &Path, mut open: impl FnMut() -> io::Result<File>) -> Res
         }
     }
     unreachable!("the last attempt returns")
+}
+
+/// Takes the lock of a file, or tells that another process has it. A viewer holds it for a moment to see whether the
+/// file is being written. Some file systems have no locks.
+fn is_locked(file: &File) -> bool {
+    for attempt in 0..LOCK_ATTEMPTS {
+        if attempt > 0 {
+            thread::sleep(LOCK_PAUSE);
+        }
+        if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Whether a path does not lead to an open file any more. Some file systems number a file differently by its path and by its
@@ -379,6 +398,26 @@ mod tests {
         assert!(file.keeps_earlier_content());
         file.discard();
         assert_eq!(std::fs::read(&path).unwrap(), b"an earlier trace");
+    }
+
+    #[test]
+    fn a_viewer_that_looks_at_the_lock_does_not_refuse_a_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("old.sbt");
+        std::fs::write(&path, "an earlier trace").unwrap();
+        let viewer = File::open(&path).unwrap();
+        viewer.try_lock_shared().unwrap();
+        let leaving = thread::spawn(move || {
+            thread::sleep(LOCK_PAUSE);
+            drop(viewer);
+        });
+        let destination = Destination {
+            path,
+            existing: Existing::Replace,
+        };
+        let file = TraceFile::create(&destination).unwrap();
+        leaving.join().unwrap();
+        file.finish().unwrap();
     }
 
     #[test]

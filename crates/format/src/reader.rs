@@ -50,6 +50,12 @@ pub struct Reader<S> {
 impl<S: Source> Reader<S> {
     /// Opens a trace.
     pub fn open(source: S) -> Result<Self, Error> {
+        Self::open_after(source, &[])
+    }
+
+    /// Opens a trace that may have grown since `earlier` blocks were found in it. Without an index only what follows
+    /// them is scanned. They are checked when they are read, as always.
+    pub fn open_after(source: S, earlier: &[Block]) -> Result<Self, Error> {
         let header = read_file_header(&source)?;
         let mut reader = match read_index(&source, header.as_ref())? {
             Indexed::Whole(blocks) => Reader {
@@ -59,9 +65,9 @@ impl<S: Source> Reader<S> {
                 damage: Vec::new(),
                 found: BlockLookup::Index,
             },
-            Indexed::Absent => Self::scan_from(source, header)?,
+            Indexed::Absent => Self::scan_from(source, header, earlier)?,
             Indexed::Broken(damage) => {
-                let mut reader = Self::scan_from(source, header)?;
+                let mut reader = Self::scan_from(source, header, earlier)?;
                 if !reader.damage.iter().any(|other| other.offset == damage.offset) {
                     reader.damage.push(damage);
                 }
@@ -75,13 +81,13 @@ impl<S: Source> Reader<S> {
     /// Opens a trace by looking at every block header, whatever the index says.
     pub fn scan(source: S) -> Result<Self, Error> {
         let header = read_file_header(&source)?;
-        let mut reader = Self::scan_from(source, header)?;
+        let mut reader = Self::scan_from(source, header, &[])?;
         reader.note_file_damage();
         Ok(reader)
     }
 
-    fn scan_from(source: S, header: Option<FileHeader>) -> Result<Self, Error> {
-        let found = scan::scan(&source)?;
+    fn scan_from(source: S, header: Option<FileHeader>, earlier: &[Block]) -> Result<Self, Error> {
+        let found = scan::scan(&source, earlier)?;
         Ok(Reader {
             source,
             header,
@@ -120,6 +126,13 @@ impl<S: Source> Reader<S> {
     /// All whole blocks in file order, the index and the end marker left out.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
+    }
+
+    /// The blocks before the first damage that was found while opening.
+    pub fn intact_blocks(&self) -> &[Block] {
+        let end = self.damage.iter().map(|damage| damage.offset).min();
+        let is_intact = |block: &Block| end.is_none_or(|end| block.offset < end);
+        &self.blocks[..self.blocks.partition_point(is_intact)]
     }
 
     /// What was found to be unreadable while opening.
@@ -312,7 +325,7 @@ fn read_index(source: &impl Source, header: Option<&FileHeader>) -> Result<Index
 }
 
 /// Where the block behind these starts.
-fn end_of(blocks: &[Block]) -> u64 {
+pub(crate) fn end_of(blocks: &[Block]) -> u64 {
     blocks.last().map_or(FILE_HEADER_BYTES as u64, |last| {
         last.offset + last.header.total_length()
     })

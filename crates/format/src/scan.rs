@@ -7,8 +7,7 @@ use memchr::memmem;
 
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, SYNC};
 use crate::error::{Damage, Error, Problem};
-use crate::header::FILE_HEADER_BYTES;
-use crate::reader::Block;
+use crate::reader::{Block, end_of};
 use crate::source::Source;
 
 /// How much is searched at a time for the next sync bytes: little at first, since damage is mostly short, and twice as much
@@ -24,13 +23,14 @@ pub(crate) struct Scan {
     pub(crate) damage: Vec<Damage>,
 }
 
-pub(crate) fn scan(source: &impl Source) -> Result<Scan, Error> {
+/// Scans a file from the end of the blocks that are known.
+pub(crate) fn scan(source: &impl Source, known: &[Block]) -> Result<Scan, Error> {
     let mut found = Scan {
-        blocks: Vec::new(),
+        blocks: known.to_vec(),
         damage: Vec::new(),
     };
     let length = source.length();
-    let mut offset = FILE_HEADER_BYTES as u64;
+    let mut offset = end_of(known);
     let mut finished = false;
     while offset < length {
         let left = length - offset;
@@ -124,6 +124,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
+    use crate::header::FILE_HEADER_BYTES;
     use crate::source::Memory;
 
     /// Counts the bytes that are read.
@@ -165,7 +166,7 @@ mod tests {
         }
         let length = file.len() as u64;
         let source = Counting(Memory(file), AtomicU64::new(0));
-        let found = scan(&source).unwrap();
+        let found = scan(&source, &[]).unwrap();
         assert_eq!(found.blocks.len(), 2000);
         assert!(source.1.into_inner() < 50 * length);
     }
@@ -176,7 +177,7 @@ mod tests {
             let mut file = vec![0; FILE_HEADER_BYTES];
             file.extend(std::iter::repeat_n(7, length));
             file.extend_from_slice(&empty_block().to_bytes());
-            let found = scan(&Memory(file)).unwrap();
+            let found = scan(&Memory(file), &[]).unwrap();
             assert_eq!(found.blocks.len(), 1, "{length}");
             assert_eq!(found.damage[0].length, length as u64);
         }

@@ -113,6 +113,18 @@ fn every_cut_keeps_all_whole_blocks_and_says_what_is_lost() {
                 .collect();
             assert_eq!(found, expected, "cut at {cut}");
 
+            // The same blocks are found when the file grows, from those that were known before.
+            let known = reader.intact_blocks();
+            assert_eq!(known.len(), expected.len());
+            for length in [(cut + 200).min(file.len() - 1), file.len()] {
+                let (after, anew) = (
+                    Reader::open_after(Memory(&file[..length]), known).unwrap(),
+                    Reader::open(Memory(&file[..length])).unwrap(),
+                );
+                assert_eq!(after.blocks(), anew.blocks(), "from {cut} to {length}");
+                assert_eq!(after.damage(), anew.damage(), "from {cut} to {length}");
+            }
+
             // Everything behind the last whole block is accounted for, and the missing end is noticed.
             let index_end = reader
                 .damage()

@@ -164,6 +164,12 @@ impl Look {
     }
 }
 
+/// Two contents of a piece.
+pub(crate) struct Unequal {
+    pub(crate) recorded: Vec<u8>,
+    pub(crate) found: Vec<u8>,
+}
+
 impl Replay<'_> {
     /// Sets the allowed differences. Memory has no type, so a buffer that is not bit-identical is read as each of
     /// these types. It is within tolerance if all its elements are, for one of the types.
@@ -202,7 +208,7 @@ impl Replay<'_> {
     }
 
     /// The recorded bytes of a piece and the current ones, if they differ.
-    pub(crate) fn unequal_piece(&mut self, piece: &Piece) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    pub(crate) fn unequal_piece(&mut self, piece: &Piece) -> Result<Option<Unequal>, Error> {
         self.progressed(piece.bytes);
         let mut found = Vec::new();
         self.read_piece(piece, &mut found)?;
@@ -213,7 +219,10 @@ impl Replay<'_> {
         if expected.len() != found.len() {
             return Err(missing_content(piece));
         }
-        Ok(Some((expected.to_vec(), found)))
+        Ok(Some(Unequal {
+            recorded: expected.to_vec(),
+            found,
+        }))
     }
 
     fn read_piece(&mut self, piece: &Piece, to: &mut Vec<u8>) -> Result<(), Error> {

@@ -12,6 +12,7 @@ use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 
+use crate::recorder::Stage;
 use crate::studio::Studio;
 use crate::tabs::Tab;
 
@@ -22,7 +23,23 @@ const PING: Duration = Duration::from_secs(5);
 
 /// Tells all pages of changes.
 #[derive(Clone, Debug)]
-pub(crate) struct Hub(broadcast::Sender<Arc<Change>>);
+pub(crate) struct Hub(broadcast::Sender<Arc<News>>);
+
+/// What pages are told.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum News {
+    Trace(Change),
+    Recording(Recorded),
+}
+
+/// How a recording is now.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Recorded {
+    /// Its number.
+    pub(crate) recording: usize,
+    pub(crate) state: Stage,
+}
 
 /// How a trace is now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,7 +61,12 @@ impl Hub {
 
     /// Tells all pages. There may be none.
     pub(crate) fn tell(&self, change: Change) {
-        let _ = self.0.send(Arc::new(change));
+        let _ = self.0.send(Arc::new(News::Trace(change)));
+    }
+
+    /// Tells all pages of a recording.
+    pub(crate) fn tell_recording(&self, recorded: Recorded) {
+        let _ = self.0.send(Arc::new(News::Recording(recorded)));
     }
 }
 
@@ -80,15 +102,22 @@ impl HttpBody for Stream {
     }
 }
 
-async fn feed(
-    studio: Arc<Studio>,
-    mut changes: broadcast::Receiver<Arc<Change>>,
-    lines: mpsc::Sender<Bytes>,
-) {
+async fn feed(studio: Arc<Studio>, mut changes: broadcast::Receiver<Arc<News>>, lines: mpsc::Sender<Bytes>) {
     let mut pings = tokio::time::interval(PING);
     let mut number = 0_u64;
-    let all = || [studio.library.changes(), studio.predictions.changes()].concat();
-    let mut waiting: Vec<Bytes> = all().iter().map(line).collect();
+    let all = || -> Vec<Bytes> {
+        let recordings = studio.recordings.all().into_iter().map(|status| Recorded {
+            recording: status.id,
+            state: status.state,
+        });
+        let traces = [studio.library.changes(), studio.predictions.changes()].concat();
+        traces
+            .iter()
+            .map(line)
+            .chain(recordings.map(|one| line(&one)))
+            .collect()
+    };
+    let mut waiting = all();
     loop {
         for one in waiting.drain(..) {
             if lines.send(one).await.is_err() {
@@ -98,7 +127,7 @@ async fn feed(
         tokio::select! {
             change = changes.recv() => match change {
                 Ok(change) => waiting.push(line(&*change)),
-                Err(RecvError::Lagged(_)) => waiting.extend(all().iter().map(line)),
+                Err(RecvError::Lagged(_)) => waiting.extend(all()),
                 Err(RecvError::Closed) => return,
             },
             _ = pings.tick() => {

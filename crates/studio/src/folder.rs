@@ -87,6 +87,19 @@ impl StartFolder {
         }
     }
 
+    /// The place of a file that does not exist yet.
+    pub(crate) fn new_file(&self, path: &str) -> Result<PathBuf, Failure> {
+        let wanted = Path::new(path);
+        let name = wanted.file_name().filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| Failure::bad(format!("{path} is not the name of a file")))?;
+        let parent = wanted.parent().and_then(Path::to_str).unwrap_or_default();
+        let target = self.resolve(parent)?.join(name);
+        match target.symlink_metadata() {
+            Ok(_) => Err(Failure::conflict(format!("{path} exists")).with_hint("choose another name")),
+            Err(_) => Ok(target),
+        }
+    }
+
     /// What a folder within holds: folders first, without hidden ones.
     pub(crate) fn list(&self, path: &str) -> Result<Listing, Failure> {
         let folder = self.resolve(path)?;

@@ -15,12 +15,11 @@ use crate::reply::Failure;
 /// What all causes but those with the most time are called.
 const OTHERS: &str = "other causes";
 
-/// The grid with a row of gaps for each device; `None` if no device has any.
-pub(crate) fn with_idle_tracks(
-    trace: &Arc<Trace>,
-    grid: &Grid,
-    facts: &Facts,
-) -> Result<Option<Grid>, Failure> {
+/// The gaps of a device, as a track.
+pub(crate) type IdleTrack = (TrackSpec, Vec<NamedSlice>);
+
+/// A row of gaps for each device that has any.
+pub(crate) fn idle_tracks(trace: &Arc<Trace>, facts: &Facts) -> Result<Vec<IdleTrack>, Failure> {
     let whole = facts.whole(trace)?;
     let activity = &whole.analysis.activity;
     let causes: Vec<IdleCause> = whole.gaps.iter().map(|gap| main_cause(activity, gap)).collect();
@@ -52,14 +51,40 @@ pub(crate) fn with_idle_tracks(
             category: category(*cause),
         });
     }
-    let mut with_rows: Option<Grid> = None;
-    for (device, slices) in devices {
+    let tracks = devices.into_iter().map(|(device, slices)| {
         let spec = TrackSpec {
             key: TrackKey::Idle { device },
             label: "idle".to_owned(),
             categories: categories.clone(),
         };
-        with_rows = Some(with_rows.as_ref().unwrap_or(grid).with_track(spec, slices));
+        (spec, slices)
+    });
+    Ok(tracks.collect())
+}
+
+/// The grid with these rows; `None` without any.
+pub(crate) fn with_tracks(grid: &Grid, tracks: &[IdleTrack]) -> Option<Grid> {
+    let mut with_rows: Option<Grid> = None;
+    for (spec, slices) in tracks {
+        let grid = with_rows.as_ref().unwrap_or(grid);
+        with_rows = Some(grid.with_track(spec.clone(), slices.clone()));
     }
-    Ok(with_rows)
+    with_rows
+}
+
+/// The first moment at which rows of idle time differ from those before. Categories are by the time that causes take:
+/// if they change, all does.
+pub(crate) fn first_difference(before: &[IdleTrack], now: &[IdleTrack]) -> u64 {
+    if before.len() != now.len() {
+        return 0;
+    }
+    let moments = before.iter().zip(now).map(|((old_spec, old), (spec, new))| {
+        if old_spec != spec {
+            return 0;
+        }
+        let same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+        let start = |gaps: &[NamedSlice]| gaps.get(same).map_or(u64::MAX, |gap| gap.start);
+        start(old).min(start(new))
+    });
+    moments.min().unwrap_or(u64::MAX)
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::events::{Change, Hub};
 use crate::opened::Opened;
 use crate::reply::Failure;
+use crate::tabs::Tabs;
 
 /// The traces that are open.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub(crate) struct Library {
     /// Held while a file is opened: numbers are given one by one.
     opening: Mutex<()>,
     hub: Hub,
+    tabs: Arc<Tabs>,
 }
 
 /// A file, and what was read of it last.
@@ -25,11 +27,12 @@ struct Slot {
 }
 
 impl Library {
-    pub(crate) fn new(hub: Hub) -> Self {
+    pub(crate) fn new(hub: Hub, tabs: Arc<Tabs>) -> Self {
         Library {
             slots: Mutex::new(Vec::new()),
             opening: Mutex::new(()),
             hub,
+            tabs,
         }
     }
 
@@ -53,7 +56,7 @@ impl Library {
             return id;
         }
         let id = self.lock().len();
-        let current = Opened::begin(id, path.clone(), self.hub.clone());
+        let current = self.begin(id, path.clone());
         self.lock().push(Slot { path, current });
         id
     }
@@ -71,9 +74,13 @@ impl Library {
         let Ok(current) = self.get(id) else { return };
         if current.has_changed() {
             current.end();
-            let again = Opened::begin(id, current.path.clone(), self.hub.clone());
+            let again = self.begin(id, current.path.clone());
             self.lock()[id].current = again;
         }
+    }
+
+    fn begin(&self, id: usize, path: PathBuf) -> Arc<Opened> {
+        Opened::begin(id, path, self.hub.clone(), Arc::clone(&self.tabs))
     }
 
     /// The file with this number, as it was read last.

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::http::StatusCode;
-use tracesmith_trace::grid::{Grid, GridOptions};
+use tracesmith_trace::Progress;
 use tracesmith_trace::tables::Cancel;
-use tracesmith_trace::{Progress, ProgressFn, Trace};
 
 use crate::events::{Change, Hub};
-use crate::facts::Facts;
-use crate::identity::Identity;
-use crate::idle::with_idle_tracks;
+use crate::identity::{Identity, Known};
 use crate::key::random_text;
-use crate::reply::{Failure, sentence};
+use crate::reading::Reading;
+use crate::ready::{Generation, Ready};
+use crate::reply::Failure;
+use crate::tabs::Tabs;
 
 /// Changes of progress that pages are told of.
 const STEPS: u64 = 50;
@@ -24,11 +24,12 @@ const STEPS: u64 = 50;
 pub(crate) struct Opened {
     pub(crate) id: usize,
     pub(crate) path: PathBuf,
-    identity: Option<Identity>,
+    known: RwLock<Known>,
     /// Differs between two times that a file was opened.
     stamp: String,
     hub: Hub,
-    cancel: Cancel,
+    pub(crate) tabs: Arc<Tabs>,
+    pub(crate) cancel: Cancel,
     read_bytes: AtomicU64,
     state: RwLock<State>,
 }
@@ -41,64 +42,9 @@ pub(crate) enum State {
     Failed(Failure),
 }
 
-/// A trace that can be looked at.
-#[derive(Clone, Debug)]
-pub(crate) struct Ready {
-    pub(crate) trace: Arc<Trace>,
-    pub(crate) facts: Arc<Facts>,
-    pub(crate) idle: Idle,
-    /// All grids so far with their generations, the newest last. An older one has fewer rows, with the same numbers.
-    grids: Vec<(String, Arc<Grid>)>,
-}
-
-/// Whether the rows with idle times are there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Idle {
-    Pending,
-    Ready,
-    None,
-}
-
-impl Ready {
-    /// Differs between two times that a file was opened.
-    pub(crate) fn stamp(&self) -> &str {
-        let (generation, _) = self.grids.first().expect("a trace that is ready has a grid");
-        generation
-    }
-
-    /// The same trace with a predicted timeline.
-    pub(crate) fn predicted(&self, generation: String, grid: Grid) -> Self {
-        Ready {
-            trace: Arc::clone(&self.trace),
-            facts: Arc::clone(&self.facts),
-            idle: Idle::None,
-            grids: vec![(generation, Arc::new(grid))],
-        }
-    }
-
-    /// The newest grid.
-    pub(crate) fn grid(&self) -> &Arc<Grid> {
-        let (_, grid) = self.grids.last().expect("a trace that is ready has a grid");
-        grid
-    }
-
-    /// The generation of the newest grid.
-    pub(crate) fn generation(&self) -> &str {
-        let (generation, _) = self.grids.last().expect("a trace that is ready has a grid");
-        generation
-    }
-
-    /// The grid of a generation.
-    pub(crate) fn grid_of(&self, generation: &str) -> Option<&Arc<Grid>> {
-        let mut grids = self.grids.iter();
-        grids.find(|(known, _)| known == generation).map(|(_, grid)| grid)
-    }
-}
-
 impl Opened {
     /// Starts to read a file.
-    pub(crate) fn begin(id: usize, path: PathBuf, hub: Hub) -> Arc<Self> {
+    pub(crate) fn begin(id: usize, path: PathBuf, hub: Hub, tabs: Arc<Tabs>) -> Arc<Self> {
         let identity = Identity::of(&path);
         let failed =
             |error: &std::io::Error| Failure::missing(format!("cannot open {}: {error}", path.display()));
@@ -109,10 +55,11 @@ impl Opened {
         let is_there = identity.is_ok();
         let opened = Arc::new(Opened {
             id,
-            identity: identity.ok().flatten(),
+            known: RwLock::new(identity.ok().flatten().map_or(Known::Stream, Known::Whole)),
             // Without random numbers there would be no key either.
             stamp: random_text().unwrap_or_default()[..16].to_owned(),
             hub,
+            tabs,
             cancel: Cancel::default(),
             read_bytes: AtomicU64::new(0),
             state: RwLock::new(state),
@@ -121,7 +68,7 @@ impl Opened {
         if is_there {
             let reading = Reading(Arc::clone(&opened));
             let thread = std::thread::Builder::new().name("studio-read".to_owned());
-            if let Err(error) = thread.spawn(move || reading.read()) {
+            if let Err(error) = thread.spawn(move || reading.run()) {
                 opened.set(State::Failed(Failure::new(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     format!("cannot start a thread: {error}"),
@@ -142,9 +89,19 @@ impl Opened {
         name.to_string_lossy().into_owned()
     }
 
-    /// The file's size when it was opened.
+    /// The file's size when it was read.
     pub(crate) fn bytes(&self) -> u64 {
-        self.identity.map_or(0, |identity| identity.bytes())
+        self.known().bytes()
+    }
+
+    /// What is known of the file.
+    pub(crate) fn known(&self) -> Known {
+        *self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what the file is now.
+    pub(crate) fn know(&self, known: Known) {
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
     }
 
     /// How far it is read now.
@@ -152,10 +109,11 @@ impl Opened {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the path does not lead to the same file any longer.
+    /// Whether the path does not lead to the same content any longer. A trace that is being written may grow.
     pub(crate) fn has_changed(&self) -> bool {
-        self.identity
-            .is_some_and(|known| !matches!(Identity::of(&self.path), Ok(Some(now)) if now == known))
+        // The answer takes longer than reading what is known, which may have become more meanwhile.
+        let known = self.known();
+        known.differs_from(&self.path) && (known == self.known() || self.known().differs_from(&self.path))
     }
 
     /// What the file is, if it has not changed since it was opened and is read.
@@ -204,99 +162,50 @@ impl Opened {
     /// How it is, for pages.
     pub(crate) fn change(&self) -> Change {
         let (state, generation) = match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Reading => ("reading", self.generation(0)),
-            State::Ready(ready) => ("ready", ready.generation().to_owned()),
-            State::Failed(_) => ("failed", self.generation(0)),
+            State::Reading => ("reading", Generation::NONE),
+            State::Ready(ready) => ("ready", ready.generation()),
+            State::Failed(_) => ("failed", Generation::NONE),
         };
         Change {
             trace: self.id,
-            generation,
+            generation: self.text_of(generation),
             state,
             progress: self.progress(),
         }
     }
 
-    fn generation(&self, number: usize) -> String {
-        format!("{}-{number}", self.stamp)
+    /// A generation as pages know it: it differs between two times that the file was opened.
+    pub(crate) fn text_of(&self, generation: Generation) -> String {
+        format!("{}-{}", self.stamp, generation.0)
     }
 
-    fn set(&self, state: State) {
+    /// The generation of a text.
+    pub(crate) fn generation_of(&self, text: &str) -> Option<Generation> {
+        let number = text.strip_prefix(self.stamp.as_str())?.strip_prefix('-')?;
+        number.parse().ok().map(Generation)
+    }
+
+    /// Replaces what is known of the content, and tells pages.
+    pub(crate) fn set(&self, state: State) {
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
         self.hub.tell(self.change());
     }
 
-    fn note(&self, progress: Progress) {
+    /// The file has another content: pages ask, and get an error.
+    pub(crate) fn lose(&self) {
+        self.know(Known::Changed);
+        let mut change = self.change();
+        change.generation = self.text_of(Generation::NONE);
+        self.hub.tell(change);
+    }
+
+    /// A part of the file was read.
+    pub(crate) fn note(&self, progress: Progress) {
         let Progress::Read(bytes) = progress else { return };
         let before = self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
         let step = (self.bytes() / STEPS).max(1);
         if before / step != (before + bytes) / step {
             self.hub.tell(self.change());
-        }
-    }
-}
-
-/// The thread that reads a file. If it panics, pages are told so.
-struct Reading(Arc<Opened>);
-
-impl Reading {
-    fn read(self) {
-        let opened = &self.0;
-        let ready = match self.trace_and_grid() {
-            Ok(ready) => ready,
-            Err(failure) => return opened.set(State::Failed(failure)),
-        };
-        opened.set(State::Ready(ready.clone()));
-        // Without idle rows, all others can still be looked at.
-        let idle = with_idle_tracks(&ready.trace, ready.grid(), &ready.facts);
-        let ready = match idle {
-            Ok(Some(grid)) => {
-                let mut grids = ready.grids.clone();
-                grids.push((opened.generation(grids.len() + 1), Arc::new(grid)));
-                let idle = Idle::Ready;
-                Ready { grids, idle, ..ready }
-            }
-            Ok(None) | Err(_) => Ready {
-                idle: Idle::None,
-                ..ready
-            },
-        };
-        opened.set(State::Ready(ready));
-    }
-
-    fn trace_and_grid(&self) -> Result<Ready, Failure> {
-        let opened = &self.0;
-        let unreadable = |error: &dyn std::error::Error| {
-            let text = format!("cannot read {}: {}", opened.path.display(), sentence(error));
-            Failure::new(StatusCode::UNPROCESSABLE_ENTITY, text)
-        };
-        let trace = tracesmith_interop::open(&opened.path).map_err(|error| unreadable(&error))?;
-        let trace = Arc::new(trace);
-        let weak = Arc::downgrade(opened);
-        let progress: ProgressFn = Arc::new(move |progress| {
-            if let Some(opened) = weak.upgrade() {
-                opened.note(progress);
-            }
-        });
-        let options = GridOptions {
-            progress: Some(progress),
-            cancel: opened.cancel.clone(),
-        };
-        let grid = Grid::new(&trace, options).map_err(|error| unreadable(&error))?;
-        // What was read before and after the change does not belong together.
-        opened.unchanged()?;
-        Ok(Ready {
-            trace,
-            facts: Arc::new(Facts::default()),
-            idle: Idle::Pending,
-            grids: vec![(opened.generation(1), Arc::new(grid))],
-        })
-    }
-}
-
-impl Drop for Reading {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.set(State::Failed(Failure::bug()));
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Options {
     pub idle_limit: Option<Duration>,
     /// The program that replays recordings. Without one, pages cannot look into them.
     pub replayer: Option<Replayer>,
+    /// How pages record programs, if they may change files.
+    pub recorder: Option<Recorder>,
     /// Reads the pages from this folder instead of from the program.
     pub pages: Option<PathBuf>,
 }
@@ -39,6 +41,24 @@ pub enum Control {
     Allowed,
 }
 
+/// How pages record programs.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    /// The program with a `record` command: `tracesmith`.
+    pub program: PathBuf,
+    /// Finds the processes that can be recorded now.
+    pub processes: fn() -> Vec<Recordable>,
+}
+
+/// A process that can be recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recordable {
+    /// Its number.
+    pub pid: u32,
+    /// Its command line.
+    pub command: String,
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -50,6 +70,7 @@ impl Default for Options {
             control: Control::Refused,
             idle_limit: None,
             replayer: None,
+            recorder: None,
             pages: None,
         }
     }

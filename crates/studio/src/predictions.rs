@@ -13,7 +13,8 @@ use tracesmith_trace::reconstruct::Predicted;
 use tracesmith_trace::tables::Cancel;
 
 use crate::events::{Change, Hub};
-use crate::opened::{Opened, Ready};
+use crate::opened::Opened;
+use crate::ready::{Generation, Ready};
 use crate::reply::Failure;
 
 /// The first number. Those of files are below.
@@ -93,7 +94,7 @@ impl Predictions {
         let mut known = self.lock();
         let is_same = |one: &Arc<Prediction>| {
             one.what_if == what_if
-                && one.measured.stamp() == measured.stamp()
+                && one.base.text_of(one.measured.content()) == base.text_of(measured.content())
                 && !one.cancel.is_cancelled()
                 && !matches!(one.state(), State::Failed(_))
         };
@@ -197,7 +198,7 @@ impl Prediction {
         self.base.unchanged()?;
         let bytes = grid.memory_bytes() + predicted.memory_bytes();
         Ok(Done {
-            ready: measured.predicted(self.generation(), grid),
+            ready: measured.predicted(grid),
             predicted: Arc::new(predicted),
             bytes,
         })
@@ -236,7 +237,7 @@ impl Prediction {
     }
 
     fn generation(&self) -> String {
-        format!("{}-p{}", self.measured.stamp(), self.id - FIRST)
+        self.base.text_of(Generation::FIRST)
     }
 
     fn bytes(&self) -> usize {
@@ -284,9 +285,11 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
+    use crate::tabs::Tabs;
+
     fn opened() -> (Arc<Opened>, Ready) {
         let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/train-h200.sbt");
-        let opened = Opened::begin(0, file, Hub::new());
+        let opened = Opened::begin(0, file, Hub::new(), Arc::new(Tabs::new()));
         let begin = Instant::now();
         loop {
             match opened.ready() {

@@ -42,6 +42,16 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, error)
     }
 
+    /// It cannot be done as things are now.
+    pub(crate) fn conflict(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, error)
+    }
+
+    /// It was understood and tried, and failed.
+    pub(crate) fn unprocessable(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, error)
+    }
+
     /// Something failed that should not.
     pub(crate) fn bug() -> Self {
         Self::new(

@@ -19,6 +19,7 @@ use crate::key::Key;
 use crate::library::Library;
 use crate::options::Options;
 use crate::predictions::Predictions;
+use crate::recorder::Recordings;
 use crate::replay::Replays;
 use crate::routes;
 use crate::studio::Studio;
@@ -65,7 +66,8 @@ impl Server {
         let addresses = listeners.iter().filter_map(|listener| listener.local_addr().ok());
         let addresses: Vec<SocketAddr> = addresses.collect();
         let hub = Hub::new();
-        let library = Library::new(hub.clone());
+        let tabs = Arc::new(Tabs::new());
+        let library = Library::new(hub.clone(), Arc::clone(&tabs));
         for path in &options.files {
             library.open_named(path).map_err(|source| Error::File {
                 path: path.clone(),
@@ -77,13 +79,15 @@ impl Server {
             hosts: Hosts::new(options.listen, &options.allowed_hosts),
             control: options.control,
             folder,
-            library,
+            library: Arc::new(library),
             predictions: Predictions::new(hub.clone()),
+            recorder: options.recorder,
+            recordings: Arc::new(Recordings::new(hub.clone())),
             hub,
             work: Work::new(),
             answers: Answers::default(),
             replays: Replays::new(options.replayer),
-            tabs: Arc::new(Tabs::new()),
+            tabs,
             pages: options.pages,
         };
         Ok(Server {

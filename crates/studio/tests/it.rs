@@ -11,6 +11,7 @@ mod answers;
 mod changes;
 mod files;
 mod limits;
+mod live;
 mod pictures;
 mod predictions;
 mod replay;

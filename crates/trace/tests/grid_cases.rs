@@ -557,6 +557,80 @@ fn an_added_track_is_under_its_device_and_leaves_all_else_as_it_is() {
 }
 
 #[test]
+fn a_grid_of_a_trace_that_has_grown_keeps_numbers() {
+    let first_events = |made: &mut Made| {
+        made.kernel("a", 7, 1_000, 1_100);
+        made.kernel("b", 7, 1_200, 1_300);
+        made.range("range", (1_050, 1_060));
+    };
+    let mut made = Made::new();
+    first_events(&mut made);
+    let spec = TrackSpec {
+        key: TrackKey::Idle { device: DEVICE },
+        label: "idle".to_owned(),
+        categories: vec!["host busy".to_owned()],
+    };
+    let gap = |start, end| NamedSlice {
+        start,
+        end,
+        name: "host busy".to_owned(),
+        category: 0,
+    };
+    let first = Arc::new(grid_of(&made.finish()).with_track(spec.clone(), vec![gap(1_100, 1_200)]));
+    let like = |made: Made| {
+        let options = GridOptions {
+            like: Some(Arc::clone(&first)),
+            ..GridOptions::default()
+        };
+        Grid::new(&made.finish(), options).unwrap()
+    };
+    let of_stream = |grid: &Grid, stream: &str| {
+        let found = grid.tracks().iter().find(|track| track.label == stream);
+        let found = found.unwrap();
+        (found.first_row, found.rows)
+    };
+
+    let mut made = Made::new();
+    first_events(&mut made);
+    made.kernel("c", 1, 1_250, 1_400);
+    made.kernel("d", 7, 1_290, 1_500);
+    let grown = like(made);
+    assert!(grown.continues(&first) && !first.continues(&grown));
+    assert_eq!((grown.origin(), grown.span()), (1_000, 500));
+    // A stream that is shown before another one comes after it in number; one with a lane more has new numbers.
+    let old = of_stream(&first, "stream 7");
+    assert_eq!(old.1, 1);
+    assert_eq!(of_stream(&grown, "stream 1"), (first.rows(), 1));
+    assert_eq!(of_stream(&grown, "stream 7"), (first.rows() + 1, 2));
+    let kinds: Vec<&str> = grown.tracks().iter().map(|track| track.label.as_str()).collect();
+    assert_eq!(kinds[1..4], ["idle", "stream 1", "stream 7"]);
+    // The old number still shows the lane, and so do the names.
+    assert_eq!(named(&grown, old.0), [(0, 100, "a"), (200, 100, "b")]);
+    assert_eq!(grown.shapes()[..first.shapes().len()], *first.shapes());
+    // Idle times stay until they are found again, under their number.
+    let idle = track(&grown, TrackKind::Idle).first_row;
+    assert_eq!(idle, track(&first, TrackKind::Idle).first_row);
+    let again = grown.with_track(spec, vec![gap(1_100, 1_200), gap(1_450, 1_460)]);
+    assert_eq!(track(&again, TrackKind::Idle).first_row, idle);
+    assert_eq!(again.rows(), grown.rows());
+    assert_eq!(again.shapes().len(), grown.shapes().len());
+    assert_eq!(
+        named(&again, idle),
+        [(100, 100, "host busy"), (450, 10, "host busy")]
+    );
+
+    // Something that begins before the origin: all times are others.
+    let mut made = Made::new();
+    first_events(&mut made);
+    made.kernel("e", 1, 900, 950);
+    let moved = like(made);
+    assert!(!moved.continues(&first));
+    assert_eq!(moved.origin(), 900);
+    assert_eq!(named(&moved, of_stream(&moved, "stream 1").0), [(0, 50, "e")]);
+    assert!(!moved.tracks().iter().any(|track| track.kind == TrackKind::Idle));
+}
+
+#[test]
 fn reading_reports_progress_and_can_be_ended() {
     let trace = with_two_devices();
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));

@@ -22,7 +22,7 @@ pub(crate) struct StudioArgs {
     /// Accept this name in the browser's address bar, such as that of a proxy; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
-    /// Let pages write files below the current folder, and run recordings on the GPU
+    /// Let pages write files below the current folder, record programs, and run recordings on the GPU
     #[arg(long)]
     pub(crate) control: bool,
 }

@@ -1,12 +1,14 @@
 //! `tracesmith studio`.
 
 use std::env;
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::json;
-use tracesmith_studio::{Control, Ended, Options, Replayer, Server, has_display};
+use tracesmith_studio::{Control, Ended, Options, Recordable, Recorder, Replayer, Server, has_display};
+use tracesmith_wire::control::armed;
 
 use crate::args::{Format, StudioArgs};
 use crate::exit::Exit;
@@ -34,6 +36,10 @@ pub(crate) fn run(args: &StudioArgs, output: &mut Output) -> anyhow::Result<Exit
         },
         idle_limit: opens_browser.then_some(IDLE_LIMIT),
         replayer: Some(Replayer::new(env::current_exe().context("finding this program")?)),
+        recorder: Some(Recorder {
+            program: env::current_exe().context("finding this program")?,
+            processes,
+        }),
         pages: env::var_os(PAGES).map(PathBuf::from),
     })?;
     if let Some(address) = args.listen.filter(|address| !address.is_loopback()) {
@@ -61,6 +67,26 @@ pub(crate) fn run(args: &StudioArgs, output: &mut Output) -> anyhow::Result<Exit
         Ended::NoPages => output.note("ended: no page was open for 5 minutes"),
     }
     Ok(Exit::Done)
+}
+
+/// The processes that were started with the variables of `tracesmith env`, with their command lines.
+fn processes() -> Vec<Recordable> {
+    let armed = armed::waiting().into_iter();
+    armed
+        .map(|(pid, _)| {
+            // A process of another container has no command line here.
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words: Vec<_> = line
+                .split(|byte| *byte == 0)
+                .filter(|word| !word.is_empty())
+                .map(String::from_utf8_lossy)
+                .collect();
+            Recordable {
+                pid,
+                command: words.join(" "),
+            }
+        })
+        .collect()
 }
 
 /// Tells how to reach the server from another machine.

@@ -77,14 +77,25 @@ impl Studio {
         stream
     }
 
+    /// The status and the JSON of an answer to something that was sent.
+    pub fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let body = body.to_string();
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port())).unwrap();
+        let request = format!(
+            "POST /api/v1/{path} HTTP/1.1\r\nhost: localhost:{}\r\nx-tracesmith-key: {}\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            self.port(),
+            self.key(),
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let (status, body) = answer_of(&mut stream);
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
     /// The status and the body of an answer.
     pub fn get(&self, path: &str) -> (u16, Vec<u8>) {
-        let mut bytes = Vec::new();
-        self.send(path).read_to_end(&mut bytes).unwrap();
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-        let head = String::from_utf8_lossy(&bytes[..end]);
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, bytes[end + 4..].to_vec())
+        answer_of(&mut self.send(path))
     }
 
     /// The answer of a route.
@@ -130,4 +141,14 @@ impl Studio {
             .unwrap();
         (waited, status.code(), talk)
     }
+}
+
+/// The status and the body of an answer, to the end of its connection.
+fn answer_of(stream: &mut TcpStream) -> (u16, Vec<u8>) {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8_lossy(&bytes[..end]);
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, bytes[end + 4..].to_vec())
 }

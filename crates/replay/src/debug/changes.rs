@@ -209,7 +209,9 @@ impl Debugger<'_, '_> {
             for piece in &buffer.pieces {
                 match self.replay.unequal_piece(piece)? {
                     None => diff.skip(piece.bytes),
-                    Some((recorded, now)) => diff.add(piece.address - buffer.address, &recorded, &now),
+                    Some(unequal) => {
+                        diff.add(piece.address - buffer.address, &unequal.recorded, &unequal.found)
+                    }
                 }
             }
             found.buffers += 1;

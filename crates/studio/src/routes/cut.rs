@@ -1,11 +1,10 @@
-//! Writing a part of a trace to a file below the start folder: the only thing here that changes a file.
+//! Writing a part of a trace to a file below the start folder.
 
 use std::io::BufWriter;
-use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use tracesmith_format::{Writer, WriterOptions};
@@ -13,9 +12,7 @@ use tracesmith_trace::{Selection, cut as cut_trace};
 
 use super::Subject;
 use super::analysis::range_of;
-use crate::folder::StartFolder;
 use crate::key::random_bytes;
-use crate::options::Control;
 use crate::payload::{Keep, Payload};
 use crate::reply::{Failure, Named, Sent, sentence};
 use crate::studio::Studio;
@@ -40,16 +37,13 @@ pub(super) async fn cut(
     headers: HeaderMap,
     Sent(Question { from, to, path }): Sent<Question>,
 ) -> Result<Response, Failure> {
-    if studio.control == Control::Refused {
-        return Err(Failure::new(StatusCode::FORBIDDEN, "this server only reads")
-            .with_hint("start 'tracesmith studio' with --control to let pages write files"));
-    }
+    studio.writing_allowed("write files")?;
     let subject = Subject::of(&studio, id).await?;
     let folder = studio.folder.clone();
     let answer = studio.work.run(Length::Long, move |_| {
         let trace = &subject.ready.trace;
         let range = range_of(trace, subject.origin(), from, to)?;
-        let target = new_file(&folder, &path)?;
+        let target = folder.new_file(&path)?;
         let parent = target.parent().unwrap_or(folder.path());
         let file = tempfile::NamedTempFile::new_in(parent).map_err(|error| cannot_write(&path, &error))?;
         let options = WriterOptions {
@@ -75,22 +69,6 @@ pub(super) async fn cut(
     Ok(answer.await?.response(&headers, Keep::No))
 }
 
-/// The place of a file that does not exist yet, below the start folder.
-fn new_file(folder: &StartFolder, path: &str) -> Result<PathBuf, Failure> {
-    let wanted = FilePath::new(path);
-    let name = wanted.file_name().filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| Failure::bad(format!("{path} is not the name of a file")))?;
-    let parent = wanted.parent().and_then(FilePath::to_str).unwrap_or_default();
-    let target = folder.resolve(parent)?.join(name);
-    match target.symlink_metadata() {
-        Ok(_) => {
-            Err(Failure::new(StatusCode::CONFLICT, format!("{path} exists")).with_hint("choose another name"))
-        }
-        Err(_) => Ok(target),
-    }
-}
-
 fn cannot_write(path: &str, error: &dyn std::error::Error) -> Failure {
-    let text = format!("cannot write {path}: {}", sentence(error));
-    Failure::new(StatusCode::UNPROCESSABLE_ENTITY, text)
+    Failure::unprocessable(format!("cannot write {path}: {}", sentence(error)))
 }

@@ -33,7 +33,7 @@ pub(super) async fn diff(
     let by = key(&pair.by)?;
     let before = Subject::of(&studio, pair.a).await?;
     let after = Subject::of(&studio, pair.b).await?;
-    let question = before.question(&format!("diff {} {}", after.ready.stamp(), pair.by));
+    let question = before.question(&format!("diff {} {}", after.stamp(), pair.by));
     let answer = studio.answers.get(&studio.work, question, move |_| {
         Payload::json(&compared(&before.ready.trace, &after.ready.trace, by)?)
     });

@@ -7,12 +7,14 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use tracesmith_format::Problem;
 use tracesmith_trace::grid::{Shape, Track};
 
 use super::Subject;
-use crate::opened::{Idle, Opened, Ready, State as Reading};
+use crate::opened::{Opened, State as Reading};
 use crate::payload::{Keep, Payload};
 use crate::predictions::{self, State as Predicting};
+use crate::ready::{Idle, Live, LiveState, Ready};
 use crate::reply::{Asked, Failure, Named};
 use crate::studio::Studio;
 use crate::work::Length;
@@ -36,6 +38,8 @@ struct Layout<'a> {
     health: Health,
     metadata: BTreeMap<String, String>,
     idle: Idle,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<LiveOf>,
     groups: Vec<GroupOf>,
     tracks: Vec<TrackOf<'a>>,
 }
@@ -44,6 +48,20 @@ struct Layout<'a> {
 struct Health {
     good: bool,
     sentences: Vec<String>,
+}
+
+/// What is known of a file that its writer has not finished.
+#[derive(Serialize)]
+struct LiveOf {
+    state: LiveState,
+    changes: Vec<ChangeOf>,
+}
+
+/// A generation, and from when on it differs from the one before.
+#[derive(Serialize)]
+struct ChangeOf {
+    generation: String,
+    from_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -137,6 +155,7 @@ fn empty<'a>(opened: &Opened, error: Option<&'a str>) -> Layout<'a> {
         },
         metadata: BTreeMap::new(),
         idle: Idle::Pending,
+        live: None,
         groups: Vec::new(),
         tracks: Vec::new(),
     }
@@ -144,7 +163,17 @@ fn empty<'a>(opened: &Opened, error: Option<&'a str>) -> Layout<'a> {
 
 fn of_ready<'a>(opened: &Opened, ready: &'a Ready) -> Layout<'a> {
     let (trace, grid) = (&ready.trace, ready.grid());
-    let health = trace.health();
+    let mut health = trace.health();
+    if ready
+        .live
+        .as_ref()
+        .is_some_and(|live| live.state == LiveState::Recording)
+    {
+        // More will follow: that is no damage.
+        health
+            .damage
+            .retain(|damage| !matches!(damage.problem, Problem::Unfinished | Problem::Cut));
+    }
     let tracks = grid.tracks();
     let groups = grid.groups().iter().map(|group| GroupOf {
         id: group.key.to_string(),
@@ -157,7 +186,7 @@ fn of_ready<'a>(opened: &Opened, ready: &'a Ready) -> Layout<'a> {
     let mut sentences = health.sentences();
     sentences.extend(doubts(&grid.doubtful()));
     Layout {
-        generation: ready.generation().to_owned(),
+        generation: opened.text_of(ready.generation()),
         state: "ready",
         progress: 1.0,
         origin_ns: grid.origin().to_string(),
@@ -168,6 +197,7 @@ fn of_ready<'a>(opened: &Opened, ready: &'a Ready) -> Layout<'a> {
         },
         metadata: trace.metadata.clone(),
         idle: ready.idle,
+        live: ready.live.as_ref().map(|live| live_of(opened, live)),
         groups: groups.collect(),
         tracks: tracks
             .iter()
@@ -175,6 +205,18 @@ fn of_ready<'a>(opened: &Opened, ready: &'a Ready) -> Layout<'a> {
             .map(|(id, track)| track_of(id, track))
             .collect(),
         ..empty(opened, None)
+    }
+}
+
+fn live_of(opened: &Opened, live: &Live) -> LiveOf {
+    let changes = live.changes().map(|(generation, from_ns)| ChangeOf {
+        generation: opened.text_of(generation),
+        // A number that a browser can hold.
+        from_ns: from_ns.min(1 << 53),
+    });
+    LiveOf {
+        state: live.state,
+        changes: changes.collect(),
     }
 }
 

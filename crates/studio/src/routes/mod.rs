@@ -8,6 +8,7 @@ mod event;
 mod flame;
 mod layout;
 mod predicted;
+mod record;
 mod replay;
 mod search;
 mod session;
@@ -34,8 +35,10 @@ use tracesmith_trace::grid::Grid;
 use crate::access::{guard, with_key};
 use crate::assets::asset;
 use crate::events::Stream;
-use crate::opened::{Opened, Ready};
+use crate::opened::Opened;
+use crate::payload::Keep;
 use crate::predictions;
+use crate::ready::Ready;
 use crate::reply::{Failure, MOST_BODY_BYTES};
 use crate::studio::Studio;
 use crate::work::Length;
@@ -48,6 +51,9 @@ pub(crate) fn router(studio: &Arc<Studio>) -> Router {
         .route("/open", post(session::open))
         .route("/events", get(events))
         .route("/diff", get(diff::diff))
+        .route("/processes", get(record::processes))
+        .route("/recordings", get(record::recordings).post(record::start))
+        .route("/recordings/{id}/stop", post(record::stop))
         .route("/t/{id}/layout", get(layout::layout))
         .route("/t/{id}/shapes", get(layout::shapes))
         .route("/t/{id}/{generation}/tiles", get(tiles::tiles))
@@ -131,12 +137,18 @@ impl Subject {
 
     /// A question to this trace, as a key of kept answers.
     fn question(&self, words: &str) -> String {
-        format!("{} {words}", self.ready.stamp())
+        format!("{} {words}", self.stamp())
     }
 
-    /// The grid of a generation. The file may have been opened again since.
-    fn grid_of(&self, generation: &str) -> Result<&Arc<Grid>, Failure> {
-        let grid = self.ready.grid_of(generation);
+    /// Differs between two contents of the file.
+    fn stamp(&self) -> String {
+        self.opened.text_of(self.ready.content())
+    }
+
+    /// The grid of a generation, and whether it stays what it is. The file may have been opened again since.
+    fn grid_of(&self, generation: &str) -> Result<(&Arc<Grid>, Keep), Failure> {
+        let generation = self.opened.generation_of(generation);
+        let grid = generation.and_then(|generation| self.ready.grid_of(generation));
         grid.ok_or_else(|| self.opened.changed())
     }
 

@@ -52,7 +52,7 @@ pub(super) async fn replay(
     let session = studio
         .replays
         .get(id)
-        .filter(|session| session.stamp == subject.ready.stamp());
+        .filter(|session| session.stamp == subject.stamp());
     let (state, ready, error) = match session.as_ref().map(|session| session.status()) {
         None => ("none", None, None),
         Some(Status::Starting) => ("starting", None, None),
@@ -97,7 +97,7 @@ pub(super) async fn start(
     let subject = Subject::of(&studio, id).await?;
     let running = studio.replays.get(id).filter(|session| {
         let is_alive = !matches!(session.status(), Status::Ended(_));
-        is_alive && session.mode == mode && session.stamp == subject.ready.stamp()
+        is_alive && session.mode == mode && session.stamp == subject.stamp()
     });
     let session = match running {
         Some(session) => session,
@@ -115,7 +115,7 @@ fn begin(
     mode: Mode,
 ) -> Result<Arc<Session>, Failure> {
     let opened = &subject.opened;
-    let session = Session::start(replayer, &opened.path, mode, subject.ready.stamp());
+    let session = Session::start(replayer, &opened.path, mode, &subject.stamp());
     let session = session.map_err(|error| {
         let text = format!("cannot start {}: {error}", replayer.program.display());
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text)
@@ -138,7 +138,7 @@ pub(super) async fn ask(
         ));
     };
     match &subject {
-        Ok(subject) if subject.ready.stamp() == session.stamp => {}
+        Ok(subject) if subject.stamp() == session.stamp => {}
         Ok(subject) => {
             session.end("the file has changed");
             return Err(subject.opened.changed());

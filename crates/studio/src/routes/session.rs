@@ -17,6 +17,8 @@ use crate::work::Length;
 struct Session {
     version: &'static str,
     control: bool,
+    /// Whether pages can record programs.
+    records: bool,
     folder: String,
     traces: Vec<OpenTrace>,
 }
@@ -41,6 +43,7 @@ pub(super) async fn session(
         Payload::json(&Session {
             version: env!("CARGO_PKG_VERSION"),
             control: known.control == Control::Allowed,
+            records: known.control == Control::Allowed && known.recorder.is_some(),
             folder: known.folder.path().display().to_string(),
             traces: traces
                 .map(|opened| OpenTrace {

@@ -41,7 +41,7 @@ pub(super) async fn slices(
 ) -> Result<Response, Failure> {
     let subject = Subject::with_rows(&studio, id).await?;
     let answer = studio.work.run(Length::Quick, move |cancel| {
-        let grid = subject.grid_of(&generation)?;
+        let (grid, keep) = subject.grid_of(&generation)?;
         let rows = rows_of(&chosen.rows, grid)?;
         let from = chosen.from.max(0).unsigned_abs();
         let limit = chosen.limit.unwrap_or(SLICES).min(MOST_SLICES);
@@ -68,9 +68,10 @@ pub(super) async fn slices(
             bytes.extend(found.shapes.iter().flat_map(|shape| shape.to_le_bytes()));
             bytes.resize(bytes.len().next_multiple_of(8), 0);
         }
-        Ok(Payload::binary(bytes))
+        Ok((Payload::binary(bytes), keep))
     });
-    Ok(answer.await?.response(&headers, Keep::Forever))
+    let (payload, keep) = answer.await?;
+    Ok(payload.response(&headers, keep))
 }
 
 #[derive(Debug, Deserialize)]

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Subject;
 use crate::folder::StartFolder;
-use crate::opened::Ready;
 use crate::payload::{Keep, Payload};
+use crate::ready::Ready;
 use crate::reply::{Asked, Failure, Named};
 use crate::studio::Studio;
 use crate::work::Length;

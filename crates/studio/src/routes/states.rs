@@ -4,7 +4,7 @@ use serde_json::Value;
 use tracesmith_trace::reconstruct::{State, Subject};
 
 use super::table::Rows;
-use crate::opened::Ready;
+use crate::ready::Ready;
 use crate::reply::Failure;
 
 /// The name of the table.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tracesmith_trace::grid::{Grid, RowCells};
 
 use super::Subject;
-use crate::payload::{Keep, Payload};
+use crate::payload::Payload;
 use crate::reply::{Asked, Failure, Named};
 use crate::studio::Studio;
 use crate::work::Length;
@@ -43,7 +43,7 @@ pub(super) async fn tiles(
 ) -> Result<Response, Failure> {
     let subject = Subject::with_rows(&studio, id).await?;
     let answer = studio.work.run(Length::Quick, move |cancel| {
-        let grid = subject.grid_of(&generation)?;
+        let (grid, keep) = subject.grid_of(&generation)?;
         let rows = rows_of(&chosen.rows, grid)?;
         if chosen.level > MOST_LEVEL {
             return Err(Failure::bad(format!("levels go from 0 to {MOST_LEVEL}")));
@@ -66,9 +66,10 @@ pub(super) async fn tiles(
             }
             push_row(&mut bytes, row, &grid.cells(row, chosen.level, first_cell, cells));
         }
-        Ok(Payload::binary(bytes))
+        Ok((Payload::binary(bytes), keep))
     });
-    Ok(answer.await?.response(&headers, Keep::Forever))
+    let (payload, keep) = answer.await?;
+    Ok(payload.response(&headers, keep))
 }
 
 fn push_row(bytes: &mut Vec<u8>, row: u32, cells: &RowCells) {

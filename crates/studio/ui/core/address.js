@@ -56,6 +56,7 @@ export function fragment(state) {
   if (compare) parts.push(...compareParts(compare));
   if (layout) {
     parts.push(`from=${number(window.from)}`, `to=${number(window.to)}`);
+    if (state.following) parts.push('live=1');
     if (selection) parts.push(`select=${rowKey(selection.row)}@${number(selection.start)}`);
     if (area) parts.push(`area=${areaRows(area.rows)}@${number(area.from)}-${number(area.to)}`);
   }
@@ -117,6 +118,8 @@ export function stateOfAddress(layout) {
   const isLonger = change.compare || /(?:^|,)(?:scale|copies|sync|streams)\./.test(parts.get('panel') ?? '');
   const shown = isLonger ? { from, to } : store.clamp({ from, to });
   change.window = to > from ? shown : { from: 0, to: layout.span_ns };
+  // A window that followed a recording does so again.
+  if (parts.has('live') && layout.live?.state === 'recording') change.window = atEnd(change.window, layout.span_ns);
   change.marks = (parts.get('mark') ?? '').split(',').filter(Boolean).map(Number).filter(Number.isFinite);
   change.scroll = Number(parts.get('y') ?? 0) || 0;
   change.tab = decode(parts.get('tab') ?? 'details');
@@ -184,6 +187,12 @@ function compareOf(parts) {
     step: /^\d+$/.test(step) ? Number(step) : null,
     offset: Number(parts.get('shift') ?? 0) || 0,
   };
+}
+
+/** @param {import('./store.js').Span} window @param {number} span */
+function atEnd({ from, to }, span) {
+  const length = from <= 0 ? span : Math.min(to - from, span);
+  return { from: span - length, to: span };
 }
 
 /** Writes the address when the state changes. */

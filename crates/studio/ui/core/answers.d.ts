@@ -10,6 +10,7 @@ export interface TraceEntry {
 export interface Session {
   version: string;
   control: boolean;
+  records: boolean;
   folder: string;
   traces: TraceEntry[];
 }
@@ -61,6 +62,12 @@ export interface Track {
   max?: number;
 }
 
+/** Of a file that its writer has not finished. Each generation has what the one before had, before `from_ns`. */
+export interface Live {
+  state: 'recording' | 'stopped';
+  changes: { generation: string; from_ns: number }[];
+}
+
 export interface Layout {
   generation: string;
   state: 'reading' | 'ready' | 'failed';
@@ -76,6 +83,7 @@ export interface Layout {
   health: { good: boolean; sentences: string[] };
   metadata: Record<string, unknown>;
   idle: 'pending' | 'ready' | 'none';
+  live?: Live;
   groups: Group[];
   tracks: Track[];
 }
@@ -197,4 +205,24 @@ export interface Flame {
 /** A line of the stream of events: a change of a trace, or a sign of life. */
 export type ServerEvent =
   | { ping: number }
-  | { trace: number; generation: string; state: string; progress: number };
+  | { trace: number; generation: string; state: string; progress: number }
+  | { recording: number; state: string };
+
+/** A process that can be recorded. */
+export interface Recordable {
+  pid: number;
+  command: string;
+}
+
+/** A recording that a page started. */
+export interface Recording {
+  id: number;
+  pid: number;
+  path: string;
+  state: 'starting' | 'recording' | 'closing' | 'done' | 'failed';
+  trace: number | null;
+  seconds: number;
+  error?: string;
+  hint?: string;
+  report?: { rows: Record<string, number>; whole: boolean; files: { path: string; bytes: number }[] };
+}

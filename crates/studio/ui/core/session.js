@@ -4,6 +4,8 @@ import { connectAddress, laterOfAddress, stateOfAddress, traceOfAddress } from '
 import { ApiError, connectionState, getJson, isAbort, onConnection, onStale, readEvents } from './api.js';
 import { connectCompare } from './compare.js';
 import { abortLayers, renewLayers, showLayer } from './layers.js';
+import { answersFor, carriedOver, continues, isHeld, isRecording, move, watchEdge } from './live.js';
+import { refreshRecordings } from './recordings.js';
 import { ShapeTable } from './shapes.js';
 import { loadSteps } from './steps.js';
 import { store } from './store.js';
@@ -25,6 +27,7 @@ let later = laterOfAddress('');
 export async function start() {
   connectAddress();
   connectCompare(applyLater);
+  watchEdge();
   onConnection((connection) => {
     store.set({ connection });
     if (connection === 'online') refresh();
@@ -38,6 +41,7 @@ export async function start() {
   store.subscribe((changed) => {
     if (changed.has('trace')) load();
     if (changed.has('rows')) remember();
+    if (changed.has('following')) void catchUp();
   });
   await getSession();
   followEvents();
@@ -74,7 +78,7 @@ async function load() {
   abortLayers();
   // At once: the layout of one trace does not belong to the number of another.
   const nothing = { layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [], layers: [], compare: null };
-  store.set({ ...nothing, problem: '' }, { history: 'none' });
+  store.set({ ...nothing, problem: '', following: false, answers: '' }, { history: 'none' });
   await follow();
 }
 
@@ -106,16 +110,22 @@ async function follow() {
 /** @param {Layout} layout @param {AbortSignal} signal */
 async function show(layout, signal) {
   const { trace } = store.get();
-  const isFirst = store.get().layout?.state !== 'ready';
+  const before = store.get().layout;
+  const isGrown = before?.state === 'ready' && before.live !== undefined && continues(before, layout);
+  const known = isGrown ? store.get().shapes : new ShapeTable([]);
   /** @type {import('./answers.d.ts').Shape[]} */
-  const shapes = await getJson(`t/${trace}/shapes`, { from: 0 }, { signal });
+  const more = await getJson(`t/${trace}/shapes`, { from: known.length }, { signal });
   if (signal.aborted) return;
-  loadSteps(trace, layout, signal);
-  if (!isFirst) {
-    store.set({ layout, shapes: new ShapeTable(shapes), problem: '' }, { history: 'none' });
+  const shapes = more.length > 0 ? known.with(more) : known;
+  const answers = answersFor(layout);
+  if (answers !== store.get().answers) loadSteps(trace, layout, signal);
+  if (before?.state === 'ready') {
+    const carried = before.live ? carriedOver(store.get(), before, layout) : {};
+    move({ layout, shapes, answers, problem: '', ...carried });
+    if (isRecording(before) && !isRecording(layout)) store.announce('The recording has ended');
     return;
   }
-  store.set({ layout, shapes: new ShapeTable(shapes), rows: remembered(layout) }, { history: 'none' });
+  store.set({ layout, shapes, answers, rows: remembered(layout) }, { history: 'none' });
   const named = traceOfAddress();
   if (named === null || named === trace) await applyAddress();
   else
@@ -186,7 +196,7 @@ async function followEvents() {
     const onHidden = () => document.hidden && stream.abort();
     document.addEventListener('visibilitychange', onHidden);
     try {
-      await readEvents((event) => 'trace' in event && changed(event), stream.signal);
+      await readEvents(noted, stream.signal);
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return;
     } finally {
@@ -196,20 +206,54 @@ async function followEvents() {
   }
 }
 
+/** @param {import('./answers.d.ts').ServerEvent} event */
+function noted(event) {
+  if ('trace' in event) void changed(event);
+  else if ('recording' in event) void refreshRecordings();
+}
+
+/** Whether a change is being looked at, and whether another one came meanwhile. */
+const looking = { now: false, again: false };
+
 /** @param {{trace: number, generation: string, state: string}} event */
 async function changed({ trace, generation, state }) {
   const { layout } = store.get();
   if (state === 'ready') renewLayers(trace, generation).catch(report);
   if (trace !== store.get().trace || !layout || layout.state !== 'ready') return;
   if (layout.generation === generation && layout.state === state) return;
+  // One at a time: a page that is slow goes on with the last one.
+  looking.again = looking.now;
+  if (looking.now) return;
+  looking.now = true;
   try {
-    /** @type {Layout} */
-    const next = await getJson(`t/${trace}/layout`, {}, { signal: loading.signal });
-    if (next.state === 'ready') await show(next, loading.signal);
-    else store.set({ layout: next }, { history: 'none' });
+    do {
+      looking.again = false;
+      await look(store.get().trace);
+    } while (looking.again);
   } catch (error) {
     if (!isAbort(error)) report(error);
+  } finally {
+    looking.now = false;
   }
+}
+
+/** @param {number} trace */
+async function look(trace) {
+  const { signal } = loading;
+  /** @type {Layout} */
+  const next = await getJson(`t/${trace}/layout`, {}, { signal });
+  if (signal.aborted) return;
+  const { layout } = store.get();
+  if (next.state !== 'ready') store.set({ layout: next }, { history: 'none' });
+  else if (layout && isHeld(next)) store.set({ behind: next.span_ns - layout.span_ns }, { history: 'none' });
+  else await show(next, signal);
+}
+
+/** The picture of a recording has been still and moves again. */
+async function catchUp() {
+  const { trace, layout, following } = store.get();
+  if (!following || trace < 0 || !isRecording(layout)) return;
+  await changed({ trace, generation: '', state: 'ready' });
 }
 
 /** The choice of rows of that trace, kept by its path and size. @param {Layout} layout */
@@ -230,8 +274,9 @@ function remember() {
 }
 
 /** @param {Layout} layout */
-function traceName({ path, bytes }) {
-  return `${path}:${bytes}`;
+function traceName({ path, bytes, live }) {
+  // A file that grows has no size.
+  return live ? path : `${path}:${bytes}`;
 }
 
 /** @param {unknown} error */

@@ -36,6 +36,9 @@
  * @property {number} scroll CSS pixels above the first row that is seen
  * @property {{row: number, serial: number} | null} reveal a row to scroll into view
  * @property {import('./api.js').Connection} connection
+ * @property {boolean} following whether the window follows a trace that is being recorded
+ * @property {number} behind ns that a recording has gone on while the picture stood still
+ * @property {string} answers the generation that panels ask about
  * @property {string} problem why the picture may be wrong, or empty
  * @property {string} announcement last thing that the live region reports
  */
@@ -71,6 +74,9 @@ class Store {
     compare: null,
     scroll: 0,
     reveal: null,
+    following: false,
+    behind: 0,
+    answers: '',
     connection: 'online',
     problem: '',
     announcement: '',

@@ -69,7 +69,8 @@ class Ghost extends HTMLElement {
   async #follow() {
     const { layout, trace } = store.get();
     const changes = chosenChanges();
-    const isWanted = layout?.state === 'ready' && !isEmpty(changes) && !isHidden();
+    const isWhole = layout?.state === 'ready' && layout.live?.state !== 'recording';
+    const isWanted = isWhole && !isEmpty(changes) && !isHidden();
     const question = isWanted ? `${trace} ${layout.path} ${changesQuery(changes)}` : '';
     if (question === this.#wanted) {
       this.#show();
@@ -114,7 +115,8 @@ class Ghost extends HTMLElement {
 
   #show() {
     const changes = chosenChanges();
-    this.hidden = isEmpty(changes) || store.get().layout?.state !== 'ready';
+    const { layout } = store.get();
+    this.hidden = isEmpty(changes) || layout?.state !== 'ready' || layout.live?.state === 'recording';
     if (this.hidden) {
       fill(this);
       return;

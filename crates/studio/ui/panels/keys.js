@@ -15,6 +15,7 @@ const KEYS = [
       ['F', 'zoom to the selection'],
       ['Home', 'show the whole trace'],
       ['< >', 'move the second trace of a comparison'],
+      ['L', 'follow a recording, or pause'],
     ],
   ],
   [

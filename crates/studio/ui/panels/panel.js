@@ -3,6 +3,7 @@
 
 import { ApiError, isAbort } from '../core/api.js';
 import { fill, h } from '../core/dom.js';
+import { isRecording } from '../core/live.js';
 import { store } from '../core/store.js';
 
 /** A window that moves is asked for when it has been still for this long. */
@@ -30,8 +31,8 @@ export class Panel extends HTMLElement {
    * @returns {string|null}
    */
   question() {
-    const { trace, layout } = store.get();
-    return layout?.state === 'ready' ? `${trace} ${layout.generation}` : null;
+    const { trace, layout, answers } = store.get();
+    return layout?.state === 'ready' ? `${trace} ${answers}` : null;
   }
 
   /**
@@ -98,7 +99,7 @@ export class Panel extends HTMLElement {
   async refresh() {
     if (!this.#shown) return;
     const question = this.question();
-    if (question === this.#asked) return;
+    if (question === this.#asked || this.#waitsForTheSame(question)) return;
     this.#asked = question ?? '';
     this.#request?.abort();
     this.#request = null;
@@ -126,6 +127,13 @@ export class Panel extends HTMLElement {
         this.removeAttribute('aria-busy');
       }
     }
+  }
+
+  /** Of a trace that grows, an answer that is on its way is good enough. @param {string|null} question */
+  #waitsForTheSame(question) {
+    if (!this.#request || !question || !isRecording(store.get().layout)) return false;
+    const withoutGeneration = (/** @type {string} */ text) => text.split(' ').toSpliced(1, 1).join(' ');
+    return withoutGeneration(question) === withoutGeneration(this.#asked);
   }
 
   /** Shows new content. The control that has the focus keeps it. @param {import('../core/dom.js').Child[]} content */

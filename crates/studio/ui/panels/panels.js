@@ -9,6 +9,9 @@ import './ghost.js';
 import './tabs.js';
 import './open.js';
 import './keys.js';
+import './live.js';
+import './record.js';
+import './recorded.js';
 import { rememberTraces } from './recent.js';
 
 rememberTraces();

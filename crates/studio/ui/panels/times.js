@@ -56,7 +56,9 @@ export function momentOf(text, layout) {
  */
 export async function analysis(name, query, signal, layer = store.layers()[0]) {
   const { trace, layout } = layer;
-  const key = JSON.stringify([trace, layout?.generation, name, query]);
+  // Answers about a trace that grows are asked for again now and then, not with every picture.
+  const generation = layer.place === 0 ? store.get().answers : layout?.generation;
+  const key = JSON.stringify([trace, generation, name, query]);
   const kept = answers.get(key);
   if (kept !== undefined) return /** @type {T} */ (kept);
   /** @type {T} */

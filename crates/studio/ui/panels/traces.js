@@ -6,6 +6,8 @@ import { store } from '../core/store.js';
 const DRAWN = /** @type {const} */ (['session', 'trace', 'layout', 'compare']);
 
 class Traces extends HTMLElement {
+  #shown = '';
+
   connectedCallback() {
     store.subscribe((changed) => {
       if (DRAWN.some((name) => changed.has(name))) this.#draw();
@@ -15,6 +17,10 @@ class Traces extends HTMLElement {
 
   #draw() {
     const { session, trace, layout, compare } = store.get();
+    const shown = JSON.stringify([session?.traces, trace, layout?.name, layout?.path, compare]);
+    // A list that is open stays open while a trace grows.
+    if (shown === this.#shown) return;
+    this.#shown = shown;
     if (!session || trace < 0) {
       fill(this);
       return;

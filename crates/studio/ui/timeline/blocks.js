@@ -6,12 +6,14 @@ import { isAbort } from '../core/api.js';
 
 /** @typedef {{level: number, index: number, rows: number[]}} Wish */
 /**
- * @typedef {{block: Block<any>, rows: Set<number>, controller: AbortController, since: number, isGivenUp: boolean}}
+ * @typedef {{block: Block<any>, rows: Set<number>, controller: AbortController, since: number, isGivenUp: boolean,
+ *   isOld: boolean}}
  * Pending
  */
 /**
  * @template E
- * @typedef {{key: number, rows: Map<number, E>, bytes: number, isKept: boolean}} Block
+ * @typedef {{key: number, rows: Map<number, E>, old: Set<number>, bytes: number, isKept: boolean}} Block rows that are
+ * old are shown until they come anew
  */
 /**
  * @template E
@@ -72,6 +74,19 @@ export class BlockCache {
     this.#bytes = 0;
   }
 
+  /**
+   * From that moment on the content is another. What is here is shown until it has come anew.
+   * @param {number} from @param {number} bits of the time that a block of level 0 covers
+   */
+  age(from, bits) {
+    const isOld = (/** @type {number} */ key) =>
+      (Math.floor(key / LEVELS) + 1) * 2 ** ((key % LEVELS) + bits) > from;
+    for (const block of this.#blocks.values()) if (isOld(block.key)) block.old = new Set(block.rows.keys());
+    for (const pending of this.#pending) if (isOld(pending.block.key)) pending.isOld = true;
+    this.#queue = [];
+    this.#failed.clear();
+  }
+
   /** @param {number} level @param {number} index @param {number} row @returns {E | undefined} */
   get(level, index, row) {
     return this.#blocks.get(index * LEVELS + level)?.rows.get(row);
@@ -120,8 +135,10 @@ export class BlockCache {
     if (retry !== undefined && performance.now() < retry) return [];
     const block = this.#blocks.get(key);
     return rows.filter((row) => {
-      if (block?.rows.has(row)) return false;
-      for (const pending of this.#pending) if (pending.block.key === key && pending.rows.has(row)) return false;
+      if (block?.rows.has(row) && !block.old.has(row)) return false;
+      for (const { block: asked, rows, isOld } of this.#pending) {
+        if (asked.key === key && !isOld && rows.has(row)) return false;
+      }
       return true;
     });
   }
@@ -140,13 +157,14 @@ export class BlockCache {
     const controller = new AbortController();
     const epoch = this.#epoch;
     const block = this.#block(wish.index * LEVELS + wish.level);
-    const pending = { block, rows: new Set(wish.rows), controller, since: performance.now(), isGivenUp: false };
+    const since = performance.now();
+    const pending = { block, rows: new Set(wish.rows), controller, since, isGivenUp: false, isOld: false };
     this.#pending.add(pending);
     try {
       const entries = await this.#source.fetch(wish, controller.signal);
       // What arrived although it was given up is kept too, unless it is of another trace.
       if (epoch !== this.#epoch) return;
-      this.#put(block, entries);
+      this.#put(block, entries, pending.isOld);
     } catch (error) {
       if (epoch !== this.#epoch) return;
       if (!isAbort(error)) {
@@ -160,14 +178,19 @@ export class BlockCache {
     this.#source.onArrival();
   }
 
-  /** @param {Block<E>} block @param {Map<number, E>} entries */
-  #put(block, entries) {
+  /** @param {Block<E>} block @param {Map<number, E>} entries @param {boolean} isOld */
+  #put(block, entries, isOld) {
     this.#blocks.delete(block.key);
     this.#blocks.set(block.key, block);
     for (const [row, entry] of entries) {
+      const before = block.rows.get(row);
+      if (before && isOld && !block.old.has(row)) continue;
+      const bytes = this.#source.bytes(entry) - (before ? this.#source.bytes(before) : 0);
       block.rows.set(row, entry);
-      block.bytes += this.#source.bytes(entry);
-      this.#bytes += this.#source.bytes(entry);
+      if (isOld) block.old.add(row);
+      else block.old.delete(row);
+      block.bytes += bytes;
+      this.#bytes += bytes;
     }
     for (const [key, { bytes, isKept }] of this.#blocks) {
       if (this.#bytes <= this.#budget) break;
@@ -181,7 +204,7 @@ export class BlockCache {
   #block(key) {
     const found = this.#blocks.get(key);
     if (found) return found;
-    const block = { key, rows: new Map(), bytes: 0, isKept: false };
+    const block = { key, rows: new Map(), old: new Set(), bytes: 0, isKept: false };
     this.#blocks.set(key, block);
     return block;
   }

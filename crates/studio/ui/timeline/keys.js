@@ -2,6 +2,7 @@
 
 import { getJson } from '../core/api.js';
 import { nudge } from '../core/compare.js';
+import { toggleFollowing } from '../core/live.js';
 import { store } from '../core/store.js';
 import { openGoTo } from './go-to.js';
 import { zoomAround } from './pointer.js';
@@ -41,6 +42,7 @@ export function connectKeys(timeline) {
     o: () => panel('ts-ghost').toggle?.(),
     '<': () => nudge(-NUDGE),
     '>': () => nudge(NUDGE),
+    l: toggleFollowing,
     '/': () => panel('ts-search').open?.('/'),
     ':': () => panel('ts-search').open?.(':'),
     '?': () => panel('ts-keys').toggle?.(),
@@ -64,16 +66,19 @@ function isTyping(event) {
 }
 
 /**
- * Around the pointer if it is over the rows, else around the selection if it is seen, else around the middle.
+ * Around the end of a recording that is followed, else around the pointer if it is over the rows, else around the
+ * selection if it is seen, else around the middle.
  * @param {Timeline} timeline
  * @param {number} factor
  */
 function zoom(timeline, factor) {
-  const { hover, selection, window } = store.get();
+  const { hover, selection, window, following } = store.get();
   const shown = selection && store.shown(selection);
   const selected = shown ? (shown.from + shown.to) / 2 : NaN;
   const isSeen = selected >= window.from && selected <= window.to;
-  const time = hover?.time ?? (isSeen ? selected : (window.from + window.to) / 2);
+  // A window that follows a recording goes on to end where it ends.
+  const edge = following ? window.to : undefined;
+  const time = edge ?? hover?.time ?? (isSeen ? selected : (window.from + window.to) / 2);
   zoomAround(timeline, timeline.view.x(time) / timeline.ratio, factor, false);
 }
 

@@ -38,10 +38,11 @@ export class Slices {
     return this.#cache.isIdle;
   }
 
-  /** @param {number} trace @param {string} generation */
-  open(trace, generation) {
+  /** @param {number} trace @param {string} generation @param {number | null} from as that of tiles */
+  open(trace, generation, from = null) {
     if (trace === this.#trace && generation === this.#generation) return;
-    this.#cache.clear();
+    if (from === null) this.#cache.clear();
+    else this.#cache.age(from, 0);
     this.#trace = trace;
     this.#generation = generation;
   }

@@ -2,6 +2,7 @@
 // times of that layer.
 
 import { placeOf } from '../core/layer.js';
+import { changedFrom, continues } from '../core/live.js';
 import { store } from '../core/store.js';
 import { Slices, fetchSlices } from './slices.js';
 import { Tiles } from './tiles.js';
@@ -15,6 +16,8 @@ import { Tiles } from './tiles.js';
 export class Sources {
   /** @type {Map<number, Source>} */
   #all = new Map();
+  /** The layouts that are shown, by the place of the layer. @type {Map<number, import('../core/answers.d.ts').Layout>} */
+  #layouts = new Map();
   #onArrival;
 
   /** @param {() => void} onArrival */
@@ -36,20 +39,28 @@ export class Sources {
     return [...this.#all.values()].every(({ tiles, slices }) => tiles.isIdle && slices.isIdle);
   }
 
-  /** Gets ready for these layers, and forgets the others. @param {Layer[]} layers */
-  open(layers) {
+  /**
+   * Gets ready for these layers, and forgets the others. Of a trace that has grown, what did not change is kept.
+   * @param {Layer[]} layers @param {{isNew: boolean}} options whether another trace is opened
+   */
+  open(layers, { isNew }) {
     for (const { place, trace, layout, isReady } of layers) {
       if (!isReady || !layout) continue;
       const rows = layout.tracks.reduce((most, track) => Math.max(most, track.first_row + track.rows), 0);
       const { tiles, slices } = this.at(place);
-      tiles.open(trace, layout.generation, layout.span_ns, rows);
-      slices.open(trace, layout.generation);
+      const before = this.#layouts.get(place);
+      const isGrown = before?.live !== undefined && !isNew && continues(before, layout);
+      const from = isGrown ? changedFrom(before.generation, layout) : null;
+      tiles.open(trace, layout.generation, layout.span_ns, rows, from);
+      slices.open(trace, layout.generation, from);
+      this.#layouts.set(place, layout);
     }
     for (const [place, { tiles, slices }] of this.#all) {
       if (place === 0 || layers.some((layer) => layer.place === place)) continue;
       tiles.close();
       slices.close();
       this.#all.delete(place);
+      this.#layouts.delete(place);
     }
   }
 

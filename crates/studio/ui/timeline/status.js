@@ -1,6 +1,7 @@
 // The line at the bottom: whether the recording is whole, the window, and the connection.
 
 import { fill, h } from '../core/dom.js';
+import { isRecording } from '../core/live.js';
 import { store } from '../core/store.js';
 import { bytes, count, duration, moment } from '../core/units.js';
 
@@ -50,7 +51,8 @@ class Status extends HTMLElement {
 function healthOf({ layout, label, style }) {
   if (!layout || style === 'ghost') return null;
   const { good, sentences } = layout.health;
-  const first = sentences[0] ?? (good ? 'The recording is complete' : 'The recording is damaged');
+  const whole = isRecording(layout) ? 'Nothing is missing so far' : 'The recording is complete';
+  const first = sentences[0] ?? (good ? whole : 'The recording is damaged');
   return h(
     'button',
     {

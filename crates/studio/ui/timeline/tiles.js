@@ -11,6 +11,7 @@ import { BlockCache, rowRanges } from './blocks.js';
 /** @typedef {SpanCells | CounterCells} Cells */
 
 export const CELLS = 1024;
+const TILE_BITS = 10;
 const BUDGET = 64 * 1024 * 1024;
 const HEAD_BYTES = 32;
 /** Rows in one request for the coarsest tile. */
@@ -21,6 +22,7 @@ export class Tiles {
   #trace = 0;
   #generation = '';
   #top = 0;
+  #isGrowing = false;
   /** @type {number[]} */
   #allRows = [];
   /** @type {BlockCache<Cells>} */
@@ -48,10 +50,20 @@ export class Tiles {
     return this.#cache.bytes;
   }
 
-  /** @param {number} trace @param {string} generation @param {number} span @param {number} rows */
-  open(trace, generation, span, rows) {
+  /** Whether what is shown stays until what is new has come. */
+  get isGrowing() {
+    return this.#isGrowing;
+  }
+
+  /**
+   * @param {number} trace @param {string} generation @param {number} span @param {number} rows
+   * @param {number | null} from the moment from which on the content differs from what was open before; null: in all
+   */
+  open(trace, generation, span, rows, from = null) {
     if (trace === this.#trace && generation === this.#generation) return;
-    this.#cache.clear();
+    this.#isGrowing = from !== null;
+    if (from === null) this.#cache.clear();
+    else this.#cache.age(from, TILE_BITS);
     this.#trace = trace;
     this.#generation = generation;
     this.#top = Math.max(0, Math.ceil(Math.log2(span / CELLS)));

@@ -8,6 +8,7 @@ import { store } from '../core/store.js';
 import { connectAnnouncements } from './announce.js';
 import { Picture } from './draw.js';
 import { connectKeys } from './keys.js';
+import { keepSelection } from './kept-selection.js';
 import { Overlay, pageInks } from './overlay.js';
 import { connectPointer } from './pointer.js';
 import { PADDING, RowList } from './rows.js';
@@ -85,6 +86,7 @@ export class Timeline extends HTMLElement {
     connectPointer(this);
     connectKeys(this);
     connectAnnouncements(this);
+    keepSelection();
     connectDivider(this.#divider, {
       name: 'tracesmith-labels',
       axis: 'x',
@@ -267,7 +269,7 @@ export class Timeline extends HTMLElement {
   #drawPicture() {
     // New content takes the place of the old picture when its first tile is here.
     const visible = this.#visibleRows();
-    if (this.stats.frames > 0 && !this.#isNew && !this.sources.hasTop(visible)) {
+    if (this.stats.frames > 0 && !this.#isNew && !this.tiles.isGrowing && !this.sources.hasTop(visible)) {
       this.#hasHoles = true;
       this.sources.wantTiles(this.view, visible);
       return;
@@ -329,7 +331,7 @@ export class Timeline extends HTMLElement {
   #changed(changed) {
     const { layout, shapes, window, rows, selection, reveal, scroll } = store.get();
     const hasMoreRows = changed.has('layout') || changed.has('layers');
-    if (hasMoreRows && layout?.state === 'ready') this.sources.open(store.layers());
+    if (hasMoreRows && layout?.state === 'ready') this.sources.open(store.layers(), { isNew: this.#isNew });
     const layouts = store.layers().map((layer) => layer.layout);
     const isSame = layouts.length === this.#arranged.length && layouts.every((one, i) => one === this.#arranged[i]);
     if (changed.has('layout') || changed.has('rows') || !isSame) {

@@ -28,6 +28,8 @@ export class Tree {
   #list;
   /** @type {HTMLElement[]} */
   #elements = [];
+  /** What is shown, without facts, which grow with a trace. */
+  #shown = '';
   /** Key of the item that the keyboard is at. */
   #current = '';
 
@@ -42,6 +44,14 @@ export class Tree {
 
   /** @param {RowList} rows */
   show(rows) {
+    const items = rows.all();
+    const shown = JSON.stringify(items.map(shape));
+    if (shown === this.#shown) {
+      // The elements stay, so that a click that has begun ends where it began.
+      items.forEach((item, i) => showFact(this.#elements[i], item));
+      return;
+    }
+    this.#shown = shown;
     const had = this.#elements.find((element) => element === document.activeElement)?.dataset.key;
     fill(this.#pins, ...rows.pinned.map((item) => this.#element(item)));
     fill(this.#list, ...rows.items.map((item) => this.#element(item)));
@@ -67,9 +77,8 @@ export class Tree {
           this.#button(isPinned ? 'Unpin' : 'Pin to the top', isPinned ? '▾' : '▴', () => pin(key)),
           this.#button('Hide', '×', () => hide(key)),
         ];
-    const layer = track && !isGroup ? store.layerOf(track.first_row) : null;
-    const name = layer?.label ? `${layer.label} ${label}` : label;
-    const fact = isGroup ? '' : trackFact(item);
+    const layer = layerOf(item);
+    const fact = factOf(item);
     return h(
       'div',
       {
@@ -78,7 +87,7 @@ export class Tree {
         'aria-level': isGroup || isPinned ? 1 : 2,
         'aria-expanded': canFold ? !isFolded : null,
         'aria-selected': 'false',
-        'aria-label': [name, isGroup ? '' : KINDS[track?.kind ?? ''], fact].filter(Boolean).join(', '),
+        'aria-label': spoken(item),
         'data-key': key,
         'data-layer': layer && layer.style !== 'solid' ? layer.key : null,
         'data-kind': track && !isGroup ? track.kind : 'group',
@@ -141,6 +150,37 @@ export class Tree {
   #parent(at) {
     return this.#elements.slice(0, at).findLast((element) => element.getAttribute('aria-level') === '1');
   }
+}
+
+/** What decides how the element of an item looks. @param {Item} item */
+function shape(item) {
+  const { key, label, height, isGroup, isFolded, isPinned, track } = item;
+  const hasFact = factOf(item) !== '';
+  return [key, label, height, isGroup, isFolded, isPinned, hasFact, track ? [track.kind, track.rows] : null];
+}
+
+/** @param {Item} item */
+function factOf(item) {
+  return item.isGroup ? '' : trackFact(item);
+}
+
+/** The name of an item for those who hear it. @param {Item} item */
+function spoken(item) {
+  const { isGroup, label, track } = item;
+  const layer = layerOf(item);
+  const name = layer?.label ? `${layer.label} ${label}` : label;
+  return [name, isGroup ? '' : KINDS[track?.kind ?? ''], factOf(item)].filter(Boolean).join(', ');
+}
+
+/** The layer of a track. @param {Item} item */
+function layerOf({ track, isGroup }) {
+  return track && !isGroup ? store.layerOf(track.first_row) : null;
+}
+
+/** @param {HTMLElement} element @param {Item} item */
+function showFact(element, item) {
+  element.setAttribute('aria-label', spoken(item));
+  element.querySelector('.tl-fact')?.setAttribute('data-fact', factOf(item));
 }
 
 /** A line of facts for a high row. @param {Item} item */

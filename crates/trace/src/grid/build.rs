@@ -9,6 +9,7 @@ use tracesmith_format::{DeviceId, ProcessId, ThreadId};
 
 use super::lanes::{Lane, lanes_of};
 use super::levels::Levels;
+use super::numbering::{Numbering, Placed};
 use super::packed::{Gathered, Run};
 use super::read::{CounterSamples, GridOptions, Read, read_counters, read_slices};
 use super::shapes::{Shape, Traits};
@@ -20,7 +21,7 @@ use super::{Grid, Row};
 use crate::analysis::{MemoryPool, MemoryReport};
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::overview::{Labels, RowKey, ThreadRole};
+use crate::overview::{CounterKey, Labels, RowKey, ThreadRole};
 use crate::query::Progress;
 use crate::reconstruct::Window;
 use crate::selection::Selected;
@@ -55,14 +56,20 @@ impl Grid {
         let read = read_slices(trace, &options)?;
         let counters = read_counters(trace, &options)?;
         let pools = memory_pools(trace)?;
-        let grid = Self::of_parts(trace, read, counters, pools);
+        let grid = Self::of_parts(trace, read, counters, pools, options.like.as_deref());
         if let Some(progress) = &options.progress {
             progress(Progress::Done);
         }
         Ok(grid)
     }
 
-    fn of_parts(trace: &Arc<Trace>, read: Read, counters: CounterSamples, pools: Vec<MemoryPool>) -> Self {
+    fn of_parts(
+        trace: &Arc<Trace>,
+        read: Read,
+        counters: CounterSamples,
+        pools: Vec<MemoryPool>,
+        like: Option<&Grid>,
+    ) -> Self {
         let (shapes, places) = (read.shapes, read.places);
         let traits = Traits::of(&shapes);
         let tracks = read.tracks.into_par_iter().map(|(key, gathered)| {
@@ -74,6 +81,12 @@ impl Grid {
         let mut tracks: Vec<(TrackKey, Vec<Arc<Slices>>)> = tracks.collect();
         tracks.sort_by_cached_key(|(key, _)| (key.rank(), key.clone()));
         let (origin, end) = reach(trace, &tracks, &counters, &pools).unwrap_or((0, 1));
+        // Relative times of the earlier grid stay what they are, unless something begins before them.
+        let earlier = like.filter(|grid| grid.origin <= origin && !grid.rows.is_empty());
+        let (origin, end) = match earlier {
+            Some(grid) => (grid.origin, end.max(grid.origin + grid.span)),
+            None => (origin, end),
+        };
 
         let mut parts: BTreeMap<(Rank, TrackKey), Vec<Part>> = BTreeMap::new();
         let mut add = |key: TrackKey, part: Part| {
@@ -112,6 +125,12 @@ impl Grid {
             // A row is a task of its own: some are a thousand times longer than others.
             .with_max_len(1)
             .map(|part| Arc::new(part.into_row(origin, end, &traits)));
+        let mut rows: std::vec::IntoIter<Arc<Row>> = rows.collect::<Vec<_>>().into_iter();
+        let tracks = keys
+            .into_iter()
+            .map(|(key, count)| (key, rows.by_ref().take(count).collect()));
+        let mut numbering = earlier.map(Numbering::of).unwrap_or_default();
+        let placed = numbering.place(earlier, tracks.collect());
         let mut grid = Grid {
             trace: Arc::clone(trace),
             origin,
@@ -120,33 +139,39 @@ impl Grid {
             tracks: Vec::new(),
             shapes,
             traits: traits.clone(),
-            rows: rows.collect(),
+            rows: numbering.rows,
+            owners: numbering.owners,
             doubtful: read.doubtful,
         };
-        grid.add_tracks(keys, counter_keys);
+        grid.add_tracks(placed, counter_keys, earlier);
         grid
     }
 
-    /// Describes the tracks, whose rows are there.
-    fn add_tracks(&mut self, keys: Vec<(TrackKey, usize)>, counters: Vec<crate::overview::CounterKey>) {
+    /// Describes the tracks, whose rows are there. Tracks that were added to an earlier grid stay.
+    fn add_tracks(&mut self, placed: Vec<Placed>, counters: Vec<CounterKey>, earlier: Option<&Grid>) {
         let trace = Arc::clone(&self.trace);
-        let rows = keys.iter().filter_map(|(key, _)| match key {
-            TrackKey::Row(row) => Some(*row),
+        let rows = placed.iter().filter_map(|track| match track.key {
+            TrackKey::Row(row) => Some(row),
             _ => None,
         });
         let labels = Labels::of_rows(&trace, rows).with_counters(counters.into_iter());
-        let mut first_row = 0;
-        for (key, rows) in keys {
-            let track = self.track(&key, label(&labels, &key), (first_row, rows));
-            first_row += track.rows;
-            self.tracks.push(track);
+        for track in &placed {
+            self.tracks.push(self.track(track, label(&labels, &track.key)));
+        }
+        let added = earlier.map_or(&[][..], |grid| grid.tracks()).iter();
+        let added: Vec<&Track> = added.filter(|track| track.kind == TrackKind::Idle).collect();
+        if !added.is_empty() {
+            self.tracks.extend(added.into_iter().cloned());
+            self.tracks
+                .sort_by_cached_key(|track| (track.key.rank(), track.key.clone()));
         }
         self.groups = groups(&self.tracks, &labels);
     }
 
-    pub(super) fn track(&self, key: &TrackKey, label: String, (first_row, rows): (u32, usize)) -> Track {
+    pub(super) fn track(&self, placed: &Placed, label: String) -> Track {
+        let Placed { key, first_row, rows } = placed;
         let kind = key.kind();
-        let own = &self.rows[first_row as usize..first_row as usize + rows];
+        let own = &self.rows[*first_row as usize..(first_row + rows) as usize];
         let counts = own.iter().map(|row| match row.as_ref() {
             Row::Slices { slices, .. } => slices.count() as u64,
             Row::Union { .. } => 0,
@@ -166,8 +191,8 @@ impl Grid {
             group: key.group(),
             label,
             kind,
-            first_row,
-            rows: rows as u32,
+            first_row: *first_row,
+            rows: *rows,
             slices: counts.sum(),
             categories: categories(kind).iter().map(|&name| name.to_owned()).collect(),
             unit,
@@ -177,11 +202,17 @@ impl Grid {
         }
     }
 
-    /// The same grid with one track more, which something else computed. It shares all other rows, and their numbers and
-    /// those of shapes stay what they are: new ones come after them. A track with this key that is there is replaced.
+    /// The same grid with one track more, which something else computed. It shares all other rows, and their numbers
+    /// and those of shapes stay what they are: new ones come after them. A track with this key that is there is
+    /// replaced, under its numbers.
     pub fn with_track(&self, spec: TrackSpec, slices: Vec<NamedSlice>) -> Self {
         let mut grid = self.clone();
         let mut known: FxHashMap<(String, u8), u32> = FxHashMap::default();
+        for (shape, place) in self.shapes.iter().zip(0..) {
+            if shape.kind.is_none() {
+                known.insert((shape.name.clone(), shape.category), place);
+            }
+        }
         let mut run = Run::with_capacity(slices.len());
         let most = self.origin.saturating_add(self.span);
         for slice in slices {
@@ -207,16 +238,20 @@ impl Grid {
         gathered.add(run.put_in_order());
         let shapes: Vec<u32> = (0..grid.shapes.len() as u32).collect();
         let lanes = lanes_of(gathered.finish(), &shapes);
-        let first_row = grid.rows();
-        let rows = lanes.len();
-        let rows_of_lanes = lanes.into_iter().map(|lane: Lane| {
+        let rows = lanes.into_iter().map(|lane: Lane| {
             let part = Part::Slices(Arc::new(Slices::new(lane)));
             Arc::new(part.into_row(self.origin, most, &grid.traits))
         });
-        grid.rows.extend(rows_of_lanes);
+        let mut numbering = Numbering::of(self);
+        let placed = numbering.place(Some(self), vec![(spec.key, rows.collect())]);
+        grid.rows = numbering.rows;
+        grid.owners = numbering.owners;
+        let Some(placed) = placed.first() else {
+            return grid;
+        };
         let track = Track {
             categories: spec.categories,
-            ..grid.track(&spec.key, spec.label, (first_row, rows))
+            ..grid.track(placed, spec.label)
         };
         grid.tracks.retain(|other| other.key != track.key);
         grid.tracks.push(track);

@@ -13,6 +13,7 @@ mod build;
 mod cell;
 mod lanes;
 mod levels;
+mod numbering;
 mod packed;
 mod predicted;
 mod read;
@@ -31,6 +32,7 @@ use crate::model::trace::Trace;
 use crate::overview::{Direction, Doubtful};
 use cell::Window;
 use levels::{LAST_LEVEL, Levels};
+use numbering::Owner;
 use shapes::Traits;
 use slices::{Slice, Slices};
 use union::Union;
@@ -54,6 +56,8 @@ pub struct Grid {
     shapes: Vec<Shape>,
     traits: Traits,
     rows: Vec<Arc<Row>>,
+    /// What each row is of.
+    owners: Vec<Owner>,
     doubtful: Doubtful,
 }
 
@@ -162,6 +166,15 @@ impl Grid {
     /// Events that cannot be shown as they are.
     pub fn doubtful(&self) -> Doubtful {
         self.doubtful
+    }
+
+    /// Whether numbers of rows and shapes, and times, mean here what they mean in an earlier grid of the same trace:
+    /// it was made [like](GridOptions::like) that one, and nothing new begins before the origin.
+    pub fn continues(&self, earlier: &Grid) -> bool {
+        let same = self.origin == earlier.origin && self.owners.len() >= earlier.owners.len();
+        same && self.owners[..earlier.owners.len()] == earlier.owners
+            && self.shapes.len() >= earlier.shapes.len()
+            && self.shapes[..earlier.shapes.len()] == earlier.shapes
     }
 
     /// Cells of a row, from a first one on. A row that does not exist has none but empty cells. The level is 63 at most.

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::build::{Part, streams_of_devices};
 use super::lanes::lanes_of;
+use super::numbering::Numbering;
 use super::packed::{Gathered, Run};
 use super::shapes::{Shape, Traits};
 use super::slices::Slices;
@@ -174,30 +175,36 @@ impl Grid {
         for (key, rows) in tracks {
             parts.insert(key, rows.into_iter().map(Part::Slices).collect());
         }
+        // In the order of the measured tracks.
+        let mut tracks: Vec<(TrackKey, Vec<Arc<Row>>)> = Vec::new();
+        let mut labels = Vec::new();
+        for measured in &self.tracks {
+            let Some(parts) = parts.remove(&measured.key).filter(|parts| !parts.is_empty()) else {
+                continue;
+            };
+            let rows = parts
+                .into_par_iter()
+                .with_max_len(1)
+                .map(|part| Arc::new(part.into_row(self.origin, end, &traits)));
+            tracks.push((measured.key.clone(), rows.collect()));
+            labels.push(measured.label.clone());
+        }
+        let mut numbering = Numbering::default();
+        let placed = numbering.place(None, tracks);
         let mut grid = Grid {
             span: end.saturating_sub(self.origin).max(1),
             groups: Vec::new(),
             tracks: Vec::new(),
             shapes,
             traits,
-            rows: Vec::new(),
+            rows: numbering.rows,
+            owners: numbering.owners,
             doubtful: Doubtful::default(),
             trace: Arc::clone(&self.trace),
             origin: self.origin,
         };
-        for measured in &self.tracks {
-            let Some(parts) = parts.remove(&measured.key).filter(|parts| !parts.is_empty()) else {
-                continue;
-            };
-            let (first_row, count) = (grid.rows(), parts.len());
-            let rows = parts
-                .into_par_iter()
-                .with_max_len(1)
-                .map(|part| Arc::new(part.into_row(grid.origin, end, &grid.traits)));
-            let rows: Vec<Arc<Row>> = rows.collect();
-            grid.rows.extend(rows);
-            let track = grid.track(&measured.key, measured.label.clone(), (first_row, count));
-            grid.tracks.push(track);
+        for (track, label) in placed.iter().zip(labels) {
+            grid.tracks.push(grid.track(track, label));
         }
         let is_there = |group: &&super::Group| grid.tracks.iter().any(|track| track.group == group.key);
         grid.groups = self.groups.iter().filter(is_there).cloned().collect();

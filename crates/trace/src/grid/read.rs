@@ -1,9 +1,12 @@
 //! Reading all blocks of a trace once, on all cores, with only the columns that a timeline needs.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tracesmith_format::{Block, BlockKind, Decoder};
 
+use super::Grid;
 use super::packed::{Gathered, Packed, Run};
 use super::shapes::{Numbers, Shape};
 use super::track::TrackKey;
@@ -25,6 +28,9 @@ pub struct GridOptions {
     pub progress: Option<ProgressFn>,
     /// Ends the reading with [`Error::Cancelled`].
     pub cancel: Cancel,
+    /// A grid of the same trace when its file was shorter. Its rows and shapes keep their numbers, and added tracks
+    /// stay, unless something that is new begins before its origin.
+    pub like: Option<Arc<Grid>>,
 }
 
 impl GridOptions {
@@ -89,7 +95,8 @@ pub(super) fn read_slices(trace: &Trace, options: &GridOptions) -> Result<Read, 
             tracks[number].1.add(run);
         }
     }
-    let (shapes, places) = numbers.table(trace, seen.into_iter());
+    let earlier = options.like.as_ref().map_or(&[][..], |grid| grid.shapes());
+    let (shapes, places) = numbers.table(trace, seen.into_iter(), earlier);
     Ok(Read {
         tracks,
         shapes,

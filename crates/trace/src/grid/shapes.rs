@@ -55,8 +55,14 @@ impl Numbers {
     }
 
     /// The table of shapes, and for each number the place there. `seen` has the numbers in the order of the file: the
-    /// table depends on nothing else. Work of devices comes first, then calls, since the least numbers are drawn best.
-    pub(super) fn table(self, trace: &Trace, seen: impl Iterator<Item = u32>) -> (Vec<Shape>, Vec<u32>) {
+    /// table depends on nothing else. Work of devices comes first, then calls, since the least numbers are drawn
+    /// best. What an earlier table has stays where it is.
+    pub(super) fn table(
+        self,
+        trace: &Trace,
+        seen: impl Iterator<Item = u32>,
+        earlier: &[Shape],
+    ) -> (Vec<Shape>, Vec<u32>) {
         let known = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut keys: Vec<Option<Key>> = vec![None; known.len()];
         for (key, number) in known {
@@ -70,9 +76,14 @@ impl Numbers {
         }
         in_order.sort_by_key(|(rank, ..)| *rank);
         let mut places = vec![0; keys.len()];
-        let mut shapes: Vec<Shape> = Vec::new();
+        let mut shapes: Vec<Shape> = earlier.to_vec();
         // Different ids can be of one text.
         let mut by_text: FxHashMap<(&str, ActivityKind, u8), u32> = FxHashMap::default();
+        for (shape, place) in earlier.iter().zip(0..) {
+            if let Some(kind) = shape.kind {
+                by_text.insert((&shape.name, kind, shape.category), place);
+            }
+        }
         for (_, number, (name, kind, track)) in in_order {
             let text = match name {
                 EventName::Id(id) => trace.string(id),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use tracesmith_format::{FileSource, Memory, Reader, Source};
+use tracesmith_format::{Block, FileSource, Memory, Reader, Source};
 
 use crate::error::Error;
 
@@ -21,6 +21,12 @@ pub(crate) fn open(path: &Path) -> Result<Reader<AnySource>, Error> {
         return open_bytes(bytes);
     }
     native(FileSource::new(file).map_err(open)?)
+}
+
+/// Opens a file of which `earlier` has these blocks. What follows them is new.
+pub(crate) fn open_after(path: &Path, earlier: &[Block]) -> Result<Reader<AnySource>, Error> {
+    let source = FileSource::open(path).map_err(|source| Error::Open { source })?;
+    Ok(Reader::open_after(Box::new(source) as AnySource, earlier)?)
 }
 
 /// Opens a trace that is in memory.

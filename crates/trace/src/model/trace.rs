@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    Block, BlockKind, ClockId, Columns, Decoder, DeviceId, FileHeader, HostId, ImageId, ProcessId,
-    Projection, Reader, StackId, StringId, Table, Timestamp, for_each_event_table,
+    Block, BlockKind, ClockId, Columns, Damage, Decoder, DeviceId, FileHeader, HostId, ImageId, Problem,
+    ProcessId, Projection, Reader, StackId, StringId, Table, Timestamp, for_each_event_table,
 };
 
 use crate::analysis::KnownParts;
@@ -121,6 +121,13 @@ impl Trace {
         Ok(Self::from_reader(native::open(path)?))
     }
 
+    /// Opens a native trace file that has grown since it was opened before. Only what is new is searched for blocks;
+    /// rows are read again.
+    pub fn open_grown(path: &Path, earlier: &Trace) -> Result<Self, Error> {
+        let blocks = earlier.file.reader.intact_blocks();
+        Ok(Self::from_reader(native::open_after(path, blocks)?))
+    }
+
     /// Opens a native trace that is in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
         Ok(Self::from_reader(native::open_bytes(bytes)?))
@@ -129,6 +136,15 @@ impl Trace {
     /// The file's header, unless it is damaged.
     pub fn header(&self) -> Option<&FileHeader> {
         self.file.reader.header()
+    }
+
+    /// Whether the writer has not finished the file: it is still writing, or was killed. A finished file that was cut
+    /// is damaged instead.
+    pub fn is_unfinished(&self) -> bool {
+        let header = self.header();
+        let has_no_end = |damage: &Damage| damage.problem == Problem::Unfinished;
+        header.is_some_and(|header| header.file_length == 0)
+            && self.file.reader.damage().iter().any(has_no_end)
     }
 
     /// All blocks of the file.
