@@ -32,6 +32,7 @@ mod opened;
 mod options;
 mod payload;
 mod places;
+mod predictions;
 mod reading;
 mod ready;
 mod recorder;

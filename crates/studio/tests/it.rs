@@ -13,6 +13,7 @@ mod files;
 mod limits;
 mod live;
 mod pictures;
+mod predictions;
 mod replay;
 mod security;
 #[cfg(feature = "sqlite")]
