@@ -856,7 +856,44 @@ def from_python():
                 row("python", f"{way}{what}: FAILED", done.stderr[-800:].replace("\n", " ⏎ "))
 
 
+def studio():
+    """Studio beside a PyTorch loop that is recorded, and its memory debugger on a recorded training step."""
+    interpreter = python()
+    if interpreter is None:
+        row("studio", "PyTorch", "not found")
+        return
+    loop = [str(BENCH / "torch_loop.py"), "launch", "200", "forever"]
+    done = subprocess.run(
+        [interpreter, str(BENCH / "studio_live.py"), TRACESMITH, *loop], capture_output=True, text=True, timeout=300)
+    if not done.stdout:
+        raise RuntimeError(f"studio_live.py: {done.stderr[-800:]}")
+    (OUTPUT / "studio_live.json").write_text(done.stdout)
+    for way, found in json.loads(done.stdout).items():
+        if way != "good":
+            for name, value in found.items():
+                row("studio", f"live, {way}: {name}", json.dumps(value))
+    row("studio", "live: rows grow, nothing is lost", done.returncode == 0, "True")
+    step = [interpreter, str(BENCH / "replay" / "steps.py"), "transformer_step"]
+    run(profile("studio-step.sbt", step, "--record", "--capture-range", "cuda-profiler-api"))
+    out = OUTPUT / "studio_replay.json"
+    done = subprocess.run(
+        [sys.executable, str(BENCH / "studio_replay.py"), TRACESMITH, str(OUTPUT / "studio-step.sbt"), "-o", str(out)],
+        capture_output=True, text=True, timeout=300)
+    if not out.exists():
+        raise RuntimeError(f"studio_replay.py: {done.stderr[-800:]}")
+    found = json.loads(out.read_text())
+    for name, value in found.get("times_s", {}).items():
+        row("studio", f"memory debugger: {name} (s)", value)
+    checks = found["checks"]
+    for name, check in checks.items():
+        if not check["pass"]:
+            row("studio", f"memory debugger: {name}", json.dumps(check), "pass")
+    passed = sum(check["pass"] for check in checks.values())
+    row("studio", "memory debugger: checks passed", f"{passed} of {len(checks)}", "all")
+
+
 SECTIONS = {
+    "studio": studio,
     "million": million,
     "launches": launches,
     "many": many,

@@ -14,8 +14,14 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tracesmith_format::tables::{ApiCall, ApiShape, Caller, Kernel, KernelShape, Place};
-use tracesmith_format::{ClockId, ProcessId, StreamId, ThreadId, Timestamp, Writer, WriterOptions};
+use tracesmith_format::tables::{
+    ApiCall, ApiDomain, ApiShape, Caller, Kernel, KernelShape, Marker, MarkerKind, MarkerShape, Place,
+    SyncKind, SyncShape, Synchronization,
+};
+use tracesmith_format::{
+    ClockId, ContextId, CorrelationId, DeviceId, ProcessId, StreamId, ThreadId, Timestamp, Writer,
+    WriterOptions,
+};
 
 use crate::support::reader::{Browser, answer, node_package};
 use crate::support::studio::studio;
@@ -25,6 +31,87 @@ const TRAIN: &str = "fixtures/train-h200.sbt";
 /// Stands for the path of axe in the arguments of a script.
 const AXE: &str = "AXE";
 const DEMO: &str = "fixtures/demo-h200.sbt";
+
+/// Six steps of 9 ms, each a range: gemm runs 2 ms, norm 0.5 ms, and the CPU waits for both.
+fn write_steps(path: &Path) {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let caller = Caller {
+        process: ProcessId(1),
+        thread: ThreadId(7),
+    };
+    let place = Place {
+        process: ProcessId(1),
+        device: DeviceId(1),
+        context: ContextId(1),
+        stream: StreamId(7),
+        ..Place::default()
+    };
+    let mut correlation = 0;
+    for step in 0..6u64 {
+        // In microseconds after the start of the trace.
+        let at = |micros: u64| Timestamp(1_000_000 + 10_000_000 * step + 1_000 * micros);
+        let name = writer.string(&format!("step {step}")).unwrap();
+        let range = Marker {
+            start: at(0),
+            end: at(9_000),
+            caller,
+            shape: MarkerShape {
+                name,
+                kind: MarkerKind::NESTED_RANGE,
+                ..MarkerShape::default()
+            },
+            ..Marker::default()
+        };
+        writer.push(ClockId(1), &range).unwrap();
+        let mut call = |writer: &mut Writer<Vec<u8>>, name: &str, start: Timestamp, end: Timestamp| {
+            correlation += 1;
+            let name = writer.string(name).unwrap();
+            let call = ApiCall {
+                start,
+                end,
+                correlation: CorrelationId(correlation),
+                caller,
+                shape: ApiShape {
+                    name,
+                    domain: ApiDomain::CUDA_RUNTIME,
+                    ..ApiShape::default()
+                },
+                ..ApiCall::default()
+            };
+            writer.push(ClockId(1), &call).unwrap();
+            CorrelationId(correlation)
+        };
+        for (name, launched, start, end) in [("gemm", 100, 120, 2_120), ("norm", 200, 2_130, 2_630)] {
+            let correlation = call(&mut writer, "cudaLaunchKernel", at(launched), at(launched + 10));
+            let kernel = Kernel {
+                start: at(start),
+                end: at(end),
+                correlation,
+                place,
+                shape: KernelShape {
+                    name: writer.string(name).unwrap(),
+                    ..KernelShape::default()
+                },
+                ..Kernel::default()
+            };
+            writer.push(ClockId(1), &kernel).unwrap();
+        }
+        let correlation = call(&mut writer, "cudaStreamSynchronize", at(300), at(2_640));
+        let wait = Synchronization {
+            start: at(300),
+            end: at(2_640),
+            correlation,
+            place,
+            shape: SyncShape {
+                kind: SyncKind::STREAM_WAIT,
+                result: 0,
+            },
+            ..Synchronization::default()
+        };
+        writer.push(ClockId(1), &wait).unwrap();
+    }
+    std::fs::write(path, writer.finish().unwrap()).unwrap();
+}
 
 /// What a script reports about the pages of a server; `None` if something that it needs is not at hand.
 fn looked_at(script: &str, files: &[&str], more: &[&str]) -> Option<Value> {
@@ -273,6 +360,94 @@ fn the_panels_show_what_the_routes_answer() {
         }
     }
     for list in ["/console", "/foreign", "/dialogs"] {
+        is_empty(&report, list);
+    }
+}
+
+/// If gemm takes half the time, each step ends 1 ms sooner than the one before.
+#[test]
+fn a_what_if_is_a_timeline_beneath_the_measured_one() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("steps.sbt");
+    write_steps(&file);
+    let file = file.to_str().unwrap();
+    let Some(report) = looked_at("ghost.mjs", &[file], &[]) else {
+        return;
+    };
+    assert_eq!(report["begun"], json!({"address": true, "pressed": "true"}));
+    let rows = &report["rows"];
+    assert_eq!(
+        rows["tracks"],
+        json!(["device", "stream", "markers", "calls"]),
+        "{rows:#}"
+    );
+    assert_eq!(
+        (number(rows, "/items"), &rows["beneath"], &rows["named"]),
+        (4.0, &json!(true), &json!(true)),
+        "{rows:#}"
+    );
+    for part in ["/pixels", "/darkPixels"] {
+        assert_eq!(number(&report, &format!("{part}/checked")), 24.0);
+        is_empty(&report, &format!("{part}/wrong"));
+    }
+    let verdict = report["verdict"].as_str().unwrap();
+    assert!(
+        verdict
+            .starts_with("Median step 9.00 ms → 8.00 ms, saves 1.00 ms (11.1 %). Then critical: CPU code "),
+        "{verdict}"
+    );
+    // Five steps after the warm-up, 1 ms of gemm in each. The path ends with the last wait, not with the last step.
+    assert!(
+        verdict.ends_with(" 77.8 %, gemm 14.4 %, norm 7.2 %."),
+        "{verdict}"
+    );
+    let command = ["analyze", file, "--scale", "gemm=0.5", "--format", "json"];
+    let printed: Value = serde_json::from_str(&tracesmith(command).ok()).unwrap();
+    assert_eq!(report["answer"], printed);
+    assert_eq!(printed["what_if"][0]["step"]["changed_ns"], 8_000_000);
+    assert_eq!(
+        report["switched"],
+        json!({"hidden": {"pressed": "false", "same": true}, "address": true, "again": true})
+    );
+    assert_eq!(report["restored"], json!({"same": true, "verdict": true}));
+    let moved = &report["moved"];
+    assert_eq!(
+        (
+            &moved["same"],
+            &moved["layer"],
+            &moved["duration"],
+            &moved["restored"]
+        ),
+        (&json!(true), &json!("ghost"), &json!(1_000_000), &json!(true)),
+        "{moved:#}"
+    );
+    // The third step: 2 ms sooner, and half as long.
+    assert_eq!(
+        (
+            &moved["measured"][1],
+            &moved["measured"][3],
+            &moved["measured"][4],
+            &moved["measured"][5]
+        ),
+        (
+            &json!("2.00 ms"),
+            &json!("1.00 ms"),
+            &json!("−2.00 ms"),
+            &json!("−1.00 ms")
+        ),
+        "{moved:#}"
+    );
+    let copies = &report["copies"];
+    assert!(
+        copies["verdict"].as_str().unwrap().contains("9.00 ms → 9.00 ms"),
+        "{copies:#}"
+    );
+    assert_eq!(copies["answer"], printed["what_if"][0]["measured_ns"]);
+    assert_eq!(report["removed"], json!({"hidden": true, "same": true}));
+    for scheme in ["light", "dark"] {
+        is_empty(&report, &format!("/axe/{scheme}"));
+    }
+    for list in ["/console", "/foreign"] {
         is_empty(&report, list);
     }
 }

@@ -94,7 +94,7 @@ fn gpu_work_determines_the_time_of_busy_gpus() {
             scales: vec![scale],
             ..WhatIf::default()
         };
-        let report = analysis.what_if(&halved);
+        let report = analysis.what_if(&halved).unwrap();
         assert_eq!(report.unchanged_ns, report.measured_ns, "{file}");
         let gain = 1.0 - report.changed_ns as f64 / report.measured_ns as f64;
         assert!(gains.contains(&gain), "{file}: {gain}");

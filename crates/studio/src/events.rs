@@ -110,7 +110,7 @@ async fn feed(studio: Arc<Studio>, mut changes: broadcast::Receiver<Arc<News>>, 
             recording: status.id,
             state: status.state,
         });
-        let traces = studio.library.changes();
+        let traces = [studio.library.changes(), studio.predictions.changes()].concat();
         traces
             .iter()
             .map(line)

@@ -33,6 +33,7 @@ mod opened;
 mod options;
 mod payload;
 mod places;
+mod predictions;
 mod reading;
 mod ready;
 mod recorder;

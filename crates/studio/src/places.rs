@@ -63,7 +63,7 @@ impl Places<'_> {
     }
 
     /// The slice of a track with these times on the timeline.
-    fn within(self, track: &Track, (start, end): (u64, u64), name: &str) -> Option<Place> {
+    pub(crate) fn within(self, track: &Track, (start, end): (u64, u64), name: &str) -> Option<Place> {
         let start = start.checked_sub(self.grid.origin())?;
         let duration = end.saturating_sub(self.grid.origin()).saturating_sub(start);
         let mut rows = track.first_row..track.first_row + track.rows;

@@ -93,6 +93,18 @@ impl Ready {
         }
     }
 
+    /// The same trace with a predicted timeline, which never changes.
+    pub(crate) fn predicted(&self, grid: Grid) -> Self {
+        Ready {
+            trace: Arc::clone(&self.trace),
+            facts: Arc::clone(&self.facts),
+            idle: Idle::None,
+            live: None,
+            grids: vec![(Generation::FIRST, Arc::new(grid))],
+            continues: Generation::FIRST,
+        }
+    }
+
     /// The newest grid.
     pub(crate) fn grid(&self) -> &Arc<Grid> {
         let (_, grid) = self.grids.last().expect("a trace that is ready has a grid");

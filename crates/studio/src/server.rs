@@ -18,6 +18,7 @@ use crate::folder::StartFolder;
 use crate::key::Key;
 use crate::library::Library;
 use crate::options::Options;
+use crate::predictions::Predictions;
 use crate::recorder::Recordings;
 use crate::replay::Replays;
 use crate::routes;
@@ -81,6 +82,7 @@ impl Server {
             control: options.control,
             folder,
             library: Arc::new(library),
+            predictions: Predictions::new(hub.clone()),
             recorder: options.recorder,
             recordings: Arc::new(Recordings::new(hub.clone())),
             hub,

@@ -12,6 +12,7 @@ use crate::folder::StartFolder;
 use crate::key::Key;
 use crate::library::Library;
 use crate::options::{Control, Recorder};
+use crate::predictions::Predictions;
 use crate::recorder::Recordings;
 use crate::replay::Replays;
 use crate::reply::Failure;
@@ -26,6 +27,7 @@ pub(crate) struct Studio {
     pub(crate) control: Control,
     pub(crate) folder: StartFolder,
     pub(crate) library: Arc<Library>,
+    pub(crate) predictions: Predictions,
     pub(crate) hub: Hub,
     pub(crate) work: Work,
     pub(crate) answers: Answers,

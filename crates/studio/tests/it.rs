@@ -14,6 +14,7 @@ mod limits;
 mod live;
 mod notes;
 mod pictures;
+mod predictions;
 mod replay;
 mod security;
 #[cfg(feature = "sqlite")]

@@ -67,7 +67,10 @@ fn scaled(trace: &Arc<Trace>, name: &'static str, factor: f64) -> WhatIfReport {
         }],
         ..WhatIf::default()
     };
-    Analysis::of(trace, Window::default()).unwrap().what_if(&what_if)
+    Analysis::of(trace, Window::default())
+        .unwrap()
+        .what_if(&what_if)
+        .unwrap()
 }
 
 #[test]

@@ -445,13 +445,15 @@ fn memory_is_reported_by_process_and_rank() {
 
 fn what_if(made: Made, pattern: &str) -> WhatIfReport {
     let analysis = Analysis::of(&made.finish(), Window::default()).unwrap();
-    analysis.what_if(&WhatIf {
-        scales: vec![Scale {
-            name: NamePattern::new(pattern).unwrap(),
-            factor: 0.5,
-        }],
-        ..WhatIf::default()
-    })
+    analysis
+        .what_if(&WhatIf {
+            scales: vec![Scale {
+                name: NamePattern::new(pattern).unwrap(),
+                factor: 0.5,
+            }],
+            ..WhatIf::default()
+        })
+        .unwrap()
 }
 
 #[test]

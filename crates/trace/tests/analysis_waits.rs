@@ -28,7 +28,10 @@ fn halved(trace: &Arc<Trace>, name: &str) -> WhatIfReport {
         scales: vec![scale],
         ..WhatIf::default()
     };
-    Analysis::of(trace, Window::default()).unwrap().what_if(&what_if)
+    Analysis::of(trace, Window::default())
+        .unwrap()
+        .what_if(&what_if)
+        .unwrap()
 }
 
 /// Nsight Systems gives all waits device 0. The clocks of host and device may differ by some microseconds, more than the op
@@ -138,7 +141,10 @@ fn a_thread_that_always_goes_on_when_its_kernel_ends_waits_for_it() {
         ..WhatIf::default()
     };
     let trace = silent_thread(|_| 7_000).finish();
-    let report = Analysis::of(&trace, Window::default()).unwrap().what_if(&without);
+    let report = Analysis::of(&trace, Window::default())
+        .unwrap()
+        .what_if(&without)
+        .unwrap();
     assert_eq!(report.left_waits, 39);
     assert_eq!(report.measured_ns - report.changed_ns, 39 * 7_000);
     // The CPU works on its own.
@@ -167,7 +173,8 @@ fn the_time_before_a_blocking_copy_begins_is_not_a_wait() {
     };
     let report = Analysis::of(&made.finish(), Window::default())
         .unwrap()
-        .what_if(&without);
+        .what_if(&without)
+        .unwrap();
     assert_eq!(report.unchanged_ns, report.measured_ns);
     let gain = report.measured_ns - report.changed_ns;
     assert!(gain <= 5_000, "{gain}");
@@ -195,7 +202,8 @@ fn a_copy_from_pageable_memory_blocks_the_thread_that_asks_for_it() {
         };
         let report = Analysis::of(&made.finish(), Window::default())
             .unwrap()
-            .what_if(&what_if);
+            .what_if(&what_if)
+            .unwrap();
         assert_eq!(report.unchanged_ns, report.measured_ns);
         report.measured_ns - report.changed_ns
     };

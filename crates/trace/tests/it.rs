@@ -27,5 +27,6 @@ mod grid_cases;
 mod made;
 mod model;
 mod overview;
+mod predicted;
 mod selections;
 mod tables;

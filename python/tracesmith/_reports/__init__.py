@@ -28,8 +28,11 @@ from tracesmith._reports.launches import LaunchBound, LaunchesReport, Queue, Que
 from tracesmith._reports.memory import BadFree, Churn, Holder, MemoryPoint, MemoryPool, MemoryReport
 from tracesmith._reports.path import (
     CriticalPathReport,
+    MedianStep,
     OpSlack,
     PathTotal,
+    PredictedPath,
+    PredictedStep,
     Segment,
     SlackReport,
     SlackRow,
@@ -51,8 +54,9 @@ __all__ = [
     "CriticalPathReport", "DamagedPart", "DataQuality", "DeviceIdle", "DeviceUtilization", "DiffReport",
     "Distribution", "Evidence", "Finding", "Findings", "Gap", "Health", "HealthEntry", "Holder",
     "HostActivityReport", "HostRow", "HostTime", "IdleDiff", "IdleReport", "Items", "KernelDiff", "KernelRow",
-    "KernelsReport", "LaunchBound", "LaunchesReport", "LoadPoint", "MemoryDiff", "MemoryPoint", "MemoryPool",
-    "MemoryReport", "OpSlack", "PathTotal", "Queue", "QueuePoint", "Report", "RunDiff", "Segment",
-    "ShortKernels", "SlackReport", "SlackRow", "StepDevice", "StepPart", "StepRow", "StepSource", "StepsReport",
-    "StreamIdle", "StreamUtilization", "Summary", "UtilizationReport", "WhatIfReport", "build",
+    "KernelsReport", "LaunchBound", "LaunchesReport", "LoadPoint", "MedianStep", "MemoryDiff", "MemoryPoint",
+    "MemoryPool", "MemoryReport", "OpSlack", "PathTotal", "PredictedPath", "PredictedStep", "Queue",
+    "QueuePoint", "Report", "RunDiff", "Segment", "ShortKernels", "SlackReport", "SlackRow", "StepDevice",
+    "StepPart", "StepRow", "StepSource", "StepsReport", "StreamIdle", "StreamUtilization", "Summary",
+    "UtilizationReport", "WhatIfReport", "build",
 ]  # fmt: skip

@@ -10,7 +10,10 @@ from tracesmith._reports._text import Part, share, time
 from tracesmith._reports.idle import HostTime
 from tracesmith._reports.quality import DataQuality
 
-__all__ = ["CriticalPathReport", "OpSlack", "PathTotal", "Segment", "SlackReport", "SlackRow", "WhatIfReport"]
+__all__ = [
+    "CriticalPathReport", "MedianStep", "OpSlack", "PathTotal", "PredictedPath", "PredictedStep", "Segment",
+    "SlackReport", "SlackRow", "WhatIfReport",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +120,7 @@ class CriticalPathReport(Assumptions, Report):
     """How certain the numbers are."""
 
     def _parts(self) -> Iterator[Part]:
-        head = (">time", ">share", ">count", "part", "name")
-        rows = [
-            (time(row.total_ns), share(row.share), f"{row.count:,}", row.part, row.name)
-            for row in self.totals[:20]
-        ]
-        yield Part(f"Critical path: {time(self.path_ns)} of {time(self.span_ns)}", head, rows)
+        yield _path_part(f"Critical path: {time(self.path_ns)} of {time(self.span_ns)}", self.totals)
         if self.host.total_ns:
             yield from self.host._titled("CPU code on the critical path")
 
@@ -160,6 +158,46 @@ class SlackReport(Report):
 
 
 @dataclass(frozen=True, slots=True)
+class MedianStep:
+    """The median of all steps after the warm-up that are not cut off."""
+
+    count: int
+    """How many steps there are."""
+    measured_ns: int
+    """The median of their measured times."""
+    changed_ns: int
+    """The median of their times with the change."""
+    path: Items[PathTotal]
+    """Time on the critical path in these steps with the change, by part; the most first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedStep:
+    """A step as it was, and as it would be."""
+
+    number: int
+    """Its place among all steps of the trace."""
+    name: str
+    """Its name."""
+    measured_ns: int
+    """The measured time."""
+    changed_ns: int
+    """The time with the change."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedPath:
+    """The critical path with the change: what limits the time then."""
+
+    path_ns: int
+    """From its start to its end."""
+    totals: Items[PathTotal]
+    """Time on the path by part, for work also by name; the most first."""
+    host: HostTime
+    """Where the CPU is in its part of the path."""
+
+
+@dataclass(frozen=True, slots=True)
 class WhatIfReport(Assumptions, Report):
     """The predicted time with a change.
 
@@ -188,6 +226,12 @@ class WhatIfReport(Assumptions, Report):
     """The share of the critical path that is GPU work."""
     explanation: str | None
     """Why the change brings less than 0.1 %; `None` if it brings more."""
+    step: MedianStep | None
+    """The median step; `None` without steps after the warm-up."""
+    steps: Items[PredictedStep]
+    """All steps that are as a whole in the time range."""
+    path: PredictedPath
+    """The critical path with the change."""
     doubts: DataQuality
     """How certain the numbers are."""
 
@@ -202,4 +246,16 @@ class WhatIfReport(Assumptions, Report):
             ("simulated without the change", time(self.unchanged_ns)),
             ("with the change", f"{time(self.changed_ns)} ({self.speedup:.2f} times as fast)"),
         ]
+        if self.step:
+            rows.append(("a step, measured", time(self.step.measured_ns)))
+            rows.append(("a step with the change", time(self.step.changed_ns)))
         yield Part("What if", ("", ">time"), rows, [self.explanation] if self.explanation else [])
+        yield _path_part(f"Critical path with the change: {time(self.path.path_ns)}", self.path.totals)
+
+
+def _path_part(title: str, totals: Items[PathTotal]) -> Part:
+    head = (">time", ">share", ">count", "part", "name")
+    rows = [
+        (time(row.total_ns), share(row.share), f"{row.count:,}", row.part, row.name) for row in totals[:20]
+    ]
+    return Part(title, head, rows)

@@ -46,7 +46,7 @@ pub(super) async fn area(
     Asked(chosen): Asked<Chosen>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id).await?;
+    let subject = Subject::with_rows(&studio, id).await?;
     let answer = studio.work.run(Length::Quick, move |_| {
         let grid = subject.ready.grid();
         let rows = match chosen.rows.as_str() {

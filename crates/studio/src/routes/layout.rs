@@ -15,6 +15,7 @@ use tracesmith_trace::overview::Direction;
 use super::Subject;
 use crate::opened::{Opened, State as Reading};
 use crate::payload::{Keep, Payload};
+use crate::predictions::{self, State as Predicting};
 use crate::ready::{Idle, Live, LiveState, Ready};
 use crate::reply::{Asked, Failure, Named};
 use crate::studio::Studio;
@@ -27,6 +28,9 @@ struct Layout<'a> {
     progress: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
+    /// The trace that this is a prediction of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predicted_of: Option<usize>,
     /// Too large for a number of a browser.
     origin_ns: String,
     span_ns: u64,
@@ -100,6 +104,9 @@ pub(super) async fn layout(
     Named(id): Named<usize>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
+    if id >= predictions::FIRST {
+        return predicted(&studio, id, &headers).await;
+    }
     let opened = studio.library.get(id)?;
     let answer = studio.work.run(Length::Quick, move |_| {
         opened.unchanged()?;
@@ -112,6 +119,30 @@ pub(super) async fn layout(
     Ok(answer.await?.response(&headers, Keep::No))
 }
 
+/// The layout of a predicted timeline.
+async fn predicted(studio: &Studio, id: usize, headers: &HeaderMap) -> Result<Response, Failure> {
+    let prediction = studio.predictions.get(id)?;
+    let answer = studio.work.run(Length::Quick, move |_| {
+        let base = &prediction.base;
+        base.unchanged()?;
+        let (state, change) = (prediction.state(), prediction.change());
+        let layout = match &state {
+            Predicting::Ready(done) => of_ready(base, &done.ready),
+            Predicting::Working => empty(base, None),
+            Predicting::Failed(failure) => empty(base, Some(failure.error())),
+        };
+        Payload::json(&Layout {
+            generation: change.generation,
+            state: change.state,
+            progress: change.progress,
+            predicted_of: Some(base.id),
+            idle: Idle::None,
+            ..layout
+        })
+    });
+    Ok(answer.await?.response(headers, Keep::No))
+}
+
 /// The layout of a file that is not read, or cannot be.
 fn empty<'a>(opened: &Opened, error: Option<&'a str>) -> Layout<'a> {
     let change = opened.change();
@@ -120,6 +151,7 @@ fn empty<'a>(opened: &Opened, error: Option<&'a str>) -> Layout<'a> {
         state: change.state,
         progress: change.progress,
         error,
+        predicted_of: None,
         origin_ns: "0".to_owned(),
         span_ns: 1,
         work: None,
@@ -289,7 +321,7 @@ pub(super) async fn shapes(
     Asked(First { from }): Asked<First>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id).await?;
+    let subject = Subject::with_rows(&studio, id).await?;
     let answer = studio.work.run(Length::Quick, move |_| {
         let shapes = subject.ready.grid().shapes();
         let row = |shape: &'_ Shape| -> (String, String, &'static str, u8) {

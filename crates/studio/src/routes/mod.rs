@@ -8,6 +8,7 @@ mod event;
 mod flame;
 mod layout;
 mod notes;
+mod predicted;
 mod record;
 mod replay;
 mod search;
@@ -37,6 +38,7 @@ use crate::assets::asset;
 use crate::events::Stream;
 use crate::opened::Opened;
 use crate::payload::Keep;
+use crate::predictions;
 use crate::ready::Ready;
 use crate::reply::{Failure, MOST_BODY_BYTES};
 use crate::studio::Studio;
@@ -62,6 +64,8 @@ pub(crate) fn router(studio: &Arc<Studio>) -> Router {
         .route("/t/{id}/search", get(search::search))
         .route("/t/{id}/neighbor", get(slices::neighbor))
         .route("/t/{id}/area", get(area::area))
+        .route("/t/{id}/predict", post(predicted::predict))
+        .route("/t/{id}/moved", get(predicted::moved))
         .route("/t/{id}/analysis/{name}", get(analysis::analysis))
         .route("/t/{id}/table/{name}", get(table::table))
         .route("/t/{id}/flame", get(flame::flame))
@@ -103,12 +107,31 @@ struct Subject {
 }
 
 impl Subject {
-    /// Fails if it is not read yet, or has changed.
+    /// Fails if it is not read yet, or has changed. A predicted timeline has rows and nothing else.
     async fn of(studio: &Studio, id: usize) -> Result<Self, Failure> {
+        if id >= predictions::FIRST {
+            let failure = Failure::bad("a predicted timeline has rows and nothing else to ask for");
+            return Err(failure.with_hint("ask the trace that it is a prediction of"));
+        }
         let opened = studio.library.get(id)?;
         // Asks the file system, which may be far away.
         let checked = studio.work.run(Length::Quick, move |_| {
             let ready = opened.ready()?;
+            Ok(Subject { opened, ready })
+        });
+        checked.await
+    }
+
+    /// Something with rows: a trace, or a predicted timeline.
+    async fn with_rows(studio: &Studio, id: usize) -> Result<Self, Failure> {
+        if id < predictions::FIRST {
+            return Self::of(studio, id).await;
+        }
+        let prediction = studio.predictions.get(id)?;
+        let checked = studio.work.run(Length::Quick, move |_| {
+            prediction.base.unchanged()?;
+            let ready = prediction.ready()?.ready;
+            let opened = Arc::clone(&prediction.base);
             Ok(Subject { opened, ready })
         });
         checked.await

@@ -39,7 +39,7 @@ pub(super) async fn slices(
     Asked(chosen): Asked<Chosen>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id).await?;
+    let subject = Subject::with_rows(&studio, id).await?;
     let answer = studio.work.run(Length::Quick, move |cancel| {
         let (grid, keep) = subject.grid_of(&generation)?;
         let rows = rows_of(&chosen.rows, grid)?;
@@ -105,7 +105,7 @@ pub(super) async fn neighbor(
     Asked(next): Asked<Next>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id).await?;
+    let subject = Subject::with_rows(&studio, id).await?;
     let answer = studio.work.run(Length::Quick, move |_| {
         let grid = subject.ready.grid();
         rows_of(&next.row.to_string(), grid)?;

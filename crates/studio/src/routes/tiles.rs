@@ -41,7 +41,7 @@ pub(super) async fn tiles(
     Asked(chosen): Asked<Chosen>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id).await?;
+    let subject = Subject::with_rows(&studio, id).await?;
     let answer = studio.work.run(Length::Quick, move |cancel| {
         let (grid, keep) = subject.grid_of(&generation)?;
         let rows = rows_of(&chosen.rows, grid)?;

@@ -115,8 +115,9 @@ export function stateOfAddress(layout) {
   const change = { area: null, selection: null, marks: [] };
   const [from, to] = [Number(parts.get('from') ?? NaN), Number(parts.get('to') ?? NaN)];
   change.compare = compareOf(parts);
-  // What a second trace adds to the time range is not known before it is there.
-  const shown = change.compare ? { from, to } : store.clamp({ from, to });
+  // What a further layer adds to the time range is not known before it is there.
+  const isLonger = change.compare || /(?:^|,)(?:scale|copies|sync|streams)\./.test(parts.get('panel') ?? '');
+  const shown = isLonger ? { from, to } : store.clamp({ from, to });
   change.window = to > from ? shown : store.firstWindow();
   // A window that followed a recording does so again.
   if (parts.has('live') && layout.live?.state === 'recording') change.window = atEnd(change.window, layout.span_ns);

@@ -75,6 +75,8 @@ export interface Layout {
   state: 'reading' | 'ready' | 'failed';
   progress: number;
   error?: string;
+  /** The trace that this is a prediction of. */
+  predicted_of?: number;
   origin_ns: string;
   span_ns: number;
   /** From the first to the last work of a GPU. */
@@ -149,6 +151,12 @@ export interface EventDetail {
   waited_for: (NamedSlice & { why: string })[];
   waited_by: (NamedSlice & { why: string })[];
   runs: Runs | null;
+}
+
+/** An event in the measured and in the predicted timeline. */
+export interface Moved {
+  measured: Slice & { name: string };
+  predicted: Slice & { name: string };
 }
 
 /** A note about a time, and about a row or an event where there is one. */

@@ -153,9 +153,10 @@ async function applyAddress() {
   if (pending && !isSame) await choose(pending);
 }
 
-/** What the address says about rows of a second trace, which is there now. */
-async function applyLater() {
+/** What the address says about rows of a further layer, which is there now. */
+export async function applyLater() {
   const { area, pending } = later();
+  if (!area && !pending) return;
   later = laterOfAddress('');
   if (area) store.set({ area }, { history: 'none' });
   if (pending) await choose(pending);

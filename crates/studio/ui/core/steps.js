@@ -32,6 +32,8 @@ export function stepsLoaded() {
  * @returns {Promise<Steps>}
  */
 export async function stepsOf(trace, layout, signal) {
+  // Predicted steps have lengths, which the what-if tab shows, and no places.
+  if (layout.predicted_of !== undefined) return { steps: [], stepNames: [] };
   try {
     /** @type {StepsAnswer | {steps?: StepsAnswer | null} | null} */
     const answer = await getExactJson(`t/${trace}/analysis/steps`, {}, { signal });

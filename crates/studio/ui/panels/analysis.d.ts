@@ -258,6 +258,9 @@ export interface WhatIfAnswer {
     left_waits: number;
     path_work_share: number;
     explanation: string | null;
+    step: { count: number; measured_ns: number; changed_ns: number; path: PathTotal[] } | null;
+    steps: { number: number; name: string; measured_ns: number; changed_ns: number }[];
+    path: { path_ns: number; totals: PathTotal[]; host: HostPlaces };
   }[];
 }
 

@@ -1,10 +1,12 @@
-// Arrows in the timeline from the selected event: to the call that launched it, and to what it waited for.
+// Arrows in the timeline from the selected event: to the call that launched it, to what it waited for, and to where it
+// is predicted.
 
 import { store } from '../core/store.js';
 import { eventOf } from './event.js';
+import { isGhostRow, movedOf } from './ghost.js';
 
 /** @typedef {{row: number, time: number}} End */
-/** @typedef {{from: End, to: End, kind: 'waited_for'|'waited_by'|'launch'}} Arrow */
+/** @typedef {{from: End, to: End, kind: 'waited_for'|'waited_by'|'launch'|'moved'}} Arrow */
 /** @typedef {HTMLElement & {setArrows?: (arrows: Arrow[]) => void}} Timeline */
 
 /** Arrows of one kind that are drawn. */
@@ -23,11 +25,13 @@ export function connectArrows() {
       return;
     }
     // Without an answer there are no arrows; the details panel reports why.
-    const event = await eventOf(selection, signal).catch(() => null);
-    if (!signal.aborted) show(event ? arrowsOf(event) : []);
+    const moved = await movedOf(selection, signal).catch(() => null);
+    const place = isGhostRow(selection.row) ? moved?.measured : selection;
+    const event = place && !signal.aborted ? await eventOf(place, signal).catch(() => null) : null;
+    if (!signal.aborted) show([...(event ? arrowsOf(event) : []), ...(moved ? [arrowTo(moved)] : [])]);
   };
   store.subscribe((changed) => {
-    if (changed.has('selection') || changed.has('trace')) draw();
+    if (changed.has('selection') || changed.has('trace') || changed.has('layers')) draw();
   });
   draw();
 }
@@ -37,6 +41,12 @@ function show(arrows) {
   /** @type {Timeline|null} */
   const timeline = document.querySelector('ts-timeline');
   timeline?.setArrows?.(arrows);
+}
+
+/** From where an event was measured to where it is predicted. @param {import('./ghost.js').Moved} moved @returns {Arrow} */
+function arrowTo({ measured, predicted }) {
+  const end = (/** @type {import('./ghost.js').Slice} */ { row, start }) => ({ row, time: start });
+  return { from: end(measured), to: end(predicted), kind: 'moved' };
 }
 
 /** @param {import('./event.js').EventDetail} event @returns {Arrow[]} */

@@ -9,9 +9,11 @@ import { connectArrows } from './arrows.js';
 import { eventButton, eventOf } from './event.js';
 import { factsOf } from './facts.js';
 import { gapDetails } from './gap.js';
+import { isGhostRow, movedOf } from './ghost.js';
 import { otherRun, trackOf } from './locate.js';
+import { movedFacts } from './moved.js';
 import { overview } from './overview.js';
-import { Panel, section } from './panel.js';
+import { Panel, note, section } from './panel.js';
 import { runsOf } from './runs.js';
 import { stackOf } from './stack.js';
 import { shortName, whyWords } from './words.js';
@@ -24,12 +26,13 @@ const LISTED = 12;
 
 class Details extends Panel {
   /** @type {(keyof import('../core/store.js').State)[]} */
-  watched = ['trace', 'layout', 'selection', 'area'];
+  watched = ['trace', 'layout', 'layers', 'selection', 'area'];
 
   question() {
     const { selection, area } = store.get();
     const base = super.question();
-    return base && `${base} ${JSON.stringify(area ?? selection)}`;
+    const layers = store.get().layers.map(({ trace, layout }) => [trace, layout?.generation]);
+    return base && `${base} ${JSON.stringify([area ?? selection, layers])}`;
   }
 
   /** @param {AbortSignal} signal */
@@ -37,13 +40,17 @@ class Details extends Panel {
     const { selection, area } = store.get();
     if (area) return areaDetails(area, signal);
     if (!selection) return overview(signal);
-    const event = await eventOf(selection, signal);
+    const moved = await movedOf(selection, signal);
+    const isGhost = isGhostRow(selection.row);
+    if (isGhost && !moved) return [note('This event cannot be found in the measured timeline.')];
+    const event = await eventOf(isGhost && moved ? moved.measured : selection, signal);
     if (trackOf(selection.row)?.kind === 'idle') return gapDetails(event, signal);
     return [
       head(event),
       h(
         'div',
         { class: 'details-columns' },
+        moved ? section(isGhost ? 'Predicted, selected' : 'Predicted', movedFacts(moved, isGhost)) : null,
         section('Facts', ...factsOf(event, trackOf(event.row)?.label)),
         origins(event),
         ...stacks(event),

@@ -49,6 +49,7 @@ const KEYS = [
       ['C', 'the critical path'],
       ['I', 'the causes of idle time'],
       ['E', 'the events in view as a table'],
+      ['O', 'show or hide the predicted timeline of the what-if tab'],
       [', .', 'in Replay: previous call, next call'],
       ['B', 'in Replay: before or after the call'],
       ['?', 'this list'],

@@ -82,6 +82,11 @@ export class Panel extends HTMLElement {
     return this.#shown;
   }
 
+  /** Whether an answer is on its way. */
+  get isWaiting() {
+    return this.#request !== null;
+  }
+
   /** @param {boolean} moves whether the state may still be moving */
   changed(moves) {
     if (!this.#shown) return;

@@ -5,6 +5,7 @@ import './strip.js';
 import './search.js';
 import './traces.js';
 import './compare-bar.js';
+import './ghost.js';
 import './tabs.js';
 import './open.js';
 import './keys.js';

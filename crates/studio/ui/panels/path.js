@@ -19,6 +19,8 @@ import { counted, partWords, shortName } from './words.js';
 /** Rows of one request for slices, and slices of a row. */
 const MOST_ROWS = 512;
 const MOST_SLICES = 4000;
+/** The path is outlined again when the window has been still for this long. */
+const STILL_MS = 250;
 
 class CriticalPath extends ScopedPanel {
   /** @param {AbortSignal} signal */
@@ -44,7 +46,7 @@ class CriticalPath extends ScopedPanel {
       h(
         'div',
         { class: 'columns' },
-        section(`Critical path: ${duration(report.path_ns)} of ${duration(report.span_ns)}`, totals(report)),
+        section(`Critical path: ${duration(report.path_ns)} of ${duration(report.span_ns)}`, pathTotals(report.totals)),
         section('Slack: how much later each kernel could end', slack(report)),
         section('The path in order', segments(report)),
       ),
@@ -53,10 +55,13 @@ class CriticalPath extends ScopedPanel {
   }
 }
 
-/** @param {Report} report */
-function totals({ totals: rows }) {
+/**
+ * What a critical path goes to.
+ * @param {import('./analysis.d.ts').PathTotal[]} rows @param {string} [caption]
+ */
+export function pathTotals(rows, caption = 'Parts of the critical path') {
   return dataTable({
-    caption: 'Parts of the critical path',
+    caption,
     plain: true,
     rows,
     sort: { key: 'total_ns', descending: true },
@@ -163,12 +168,28 @@ function segments({ segments: rows }) {
 function overlay(report) {
   const words = h('span', { class: 'faint', role: 'status' });
   const button = h('button', { type: 'button', 'aria-pressed': 'false' }, 'Show in the timeline');
-  button.addEventListener('click', async () => {
-    const isShown = button.getAttribute('aria-pressed') === 'true';
-    button.setAttribute('aria-pressed', String(!isShown));
-    const spans = isShown ? [] : await pathSpans(report);
+  const isPressed = () => button.getAttribute('aria-pressed') === 'true';
+  const show = async () => {
+    const spans = isPressed() ? await pathSpans(report) : [];
+    if (!isPressed() && spans.length > 0) return;
     mark(spans);
-    words.textContent = isShown ? '' : `${counted(spans.length, 'operation')} of the path in this window`;
+    words.textContent = isPressed() ? `${counted(spans.length, 'operation')} of the path in this window` : '';
+  };
+  let timer = 0;
+  let leave = () => {};
+  button.addEventListener('click', () => {
+    button.setAttribute('aria-pressed', String(!isPressed()));
+    leave();
+    if (isPressed()) {
+      leave = store.subscribe((changed) => {
+        if (changed.has('trace') || !button.isConnected) leave();
+        else if (changed.has('window')) {
+          clearTimeout(timer);
+          timer = window.setTimeout(show, STILL_MS);
+        }
+      });
+    }
+    void show();
   });
   return h('span', { class: 'group' }, button, words);
 }
@@ -177,8 +198,11 @@ function overlay(report) {
 async function pathSpans(report) {
   const { trace, layout, window } = store.get();
   if (!layout) return [];
-  const starts = new Map(
-    report.segments.filter(({ part }) => part === 'work').map((one) => [sinceOrigin(one.from_ns, layout), one.name]),
+  // A segment ends with its op. It begins later than the op where ops of the path overlap.
+  const ends = new Set(
+    report.segments
+      .filter(({ part }) => part === 'work')
+      .map((one) => `${Number(BigInt(one.to_ns) - BigInt(layout.origin_ns))} ${one.name}`),
   );
   const rows = rowsOf(['stream']).slice(0, MOST_ROWS);
   const found = await fetchSlices(trace, layout.generation, rows, window.from, window.to, MOST_SLICES);
@@ -187,7 +211,8 @@ async function pathSpans(report) {
   const spans = [];
   for (const [row, { start, duration: length, shape }] of found) {
     start.forEach((from, i) => {
-      if (starts.get(from) === shapes.name(shape[i])) spans.push({ row, from, to: from + length[i], kind: 'critical' });
+      const to = from + length[i];
+      if (ends.has(`${to} ${shapes.name(shape[i])}`)) spans.push({ row, from, to, kind: 'critical' });
     });
   }
   return spans;

@@ -1,14 +1,18 @@
-// What if: choose changes, and see the predicted time of the whole range and of one step, and what limits it next.
+// What if: choose changes, and see the predicted time of the whole range and of its steps, and what limits it then. The
+// predicted timeline is shown beneath the measured one.
 
 import { h } from '../core/dom.js';
 import { duration, percent } from '../core/units.js';
 import { shareBar } from './charts.js';
-import { changesOptions, changesQuery, chooseChanges, chosenChanges, isEmpty, scaleOf } from './changes.js';
+import { changesOptions, changesQuery, chosenChanges, isEmpty } from './changes.js';
 import { failure, note, section, sentence } from './panel.js';
+import { pathTotals } from './path.js';
 import { exactly } from './pattern.js';
 import { ScopedPanel, analyzeLine } from './scoped.js';
+import { dataTable } from './table.js';
 import { analysis } from './times.js';
-import { counted, shortName } from './words.js';
+import { changesForm } from './what-if-form.js';
+import { counted, partWords, shortName } from './words.js';
 
 /** @typedef {import('./changes.js').Changes} Changes */
 /** @typedef {import('./analysis.d.ts').WhatIfAnswer['what_if'][number]} Report */
@@ -16,6 +20,9 @@ import { counted, shortName } from './words.js';
 /** Kernels that are tried as the next limit. */
 const CANDIDATES = 5;
 const TRIED_FACTOR = 0.5;
+/** Parts of the predicted critical path that the verdict names, and the least share of one. */
+const LIMITS = 3;
+const LEAST_SHARE = 0.05;
 
 class WhatIf extends ScopedPanel {
   choices() {
@@ -26,8 +33,6 @@ class WhatIf extends ScopedPanel {
   async load(signal) {
     const changes = chosenChanges();
     const report = await simulated(changes, this.range, signal);
-    const step = await typicalStep(signal);
-    const ofStep = step === null ? null : { step, report: await simulated(changes, { step }, signal) };
     const next = h('div', { class: 'next-limit' });
     const find = h(
       'button',
@@ -35,18 +40,16 @@ class WhatIf extends ScopedPanel {
       'What limits the time then?',
     );
     return [
+      isEmpty(changes)
+        ? note('Choose a change. The predicted timeline appears beneath the measured one.')
+        : verdict(report),
       h(
         'div',
         { class: 'columns' },
-        section('Changes', form(changes)),
-        section(
-          'Prediction',
-          isEmpty(changes) ? note('Choose a change. The simulation gives the measured time without one.') : null,
-          figures(report, ofStep),
-          explanation(report),
-          h('p', {}, find),
-          next,
-        ),
+        section('Changes', changesForm(changes)),
+        section('Prediction', figures(report), explanation(report), h('p', {}, find), next),
+        section(`Critical path with the changes: ${duration(report.path.path_ns)}`, path(report)),
+        report.steps.length > 0 ? section('Steps', steps(report)) : null,
       ),
       h(
         'div',
@@ -124,31 +127,87 @@ async function simulated(changes, range, signal) {
   return answer.what_if[0];
 }
 
-/** The number of the step with the median time; null without steps. @param {AbortSignal} signal */
-async function typicalStep(signal) {
-  /** @type {import('./analysis.d.ts').Steps} */
-  const { steps, settled } = await analysis('steps', {}, signal);
-  const far = (/** @type {typeof steps[number]} */ step) =>
-    Math.abs(Number(BigInt(step.end_ns) - BigInt(step.start_ns)) - settled.p50_ns);
-  const good = steps.filter((step) => !step.is_warm_up && !step.is_cut_off);
-  if (good.length === 0) return null;
-  return steps.indexOf(good.reduce((best, step) => (far(step) < far(best) ? step : best)));
+/** The answer in a line: the step, or the time range without steps. @param {Report} report */
+function verdict(report) {
+  const { measured_ns, changed_ns } = report.step ?? report;
+  const what = report.step ? 'Median step' : 'This time range';
+  const saved = measured_ns - changed_ns;
+  const share = percent(Math.abs(saved) / Math.max(1, measured_ns));
+  const words = saved >= 0 ? `saves ${duration(saved)} (${share})` : `costs ${duration(-saved)} (${share})`;
+  const path = report.step?.path ?? report.path.totals;
+  const limits = path.filter((total) => total.share >= LEAST_SHARE).slice(0, LIMITS);
+  return h(
+    'p',
+    { class: 'what-if-verdict', role: 'status' },
+    `${what} `,
+    h('b', {}, duration(measured_ns)),
+    ' → ',
+    h('b', {}, duration(changed_ns)),
+    `, ${words}. `,
+    limits.length > 0
+      ? h('span', {}, 'Then critical: ', limits.map(limitWords).join(', '), '.')
+      : null,
+  );
 }
 
-/** @param {Report} report @param {{step: number, report: Report}|null} ofStep */
-function figures(report, ofStep) {
-  const line = (/** @type {string} */ what, /** @type {Report} */ one) => {
-    const saved = one.measured_ns - one.changed_ns;
-    const share = percent(saved / Math.max(1, one.measured_ns));
+/** One thing that the predicted critical path goes to. @param {Report['path']['totals'][number]} total */
+function limitWords({ part, name, share }) {
+  return `${part === 'work' ? shortName(name) : partWords(part)} ${percent(share)}`;
+}
+
+/** @param {Report} report */
+function path({ path: { totals, host } }) {
+  const rows = [...host.ranges.slice(0, 2), ...host.lines.slice(0, 3)];
+  const places = rows.map((row) => h('li', {}, shareBar(percent(row.share), row.share), ` ${row.name}`));
+  return [
+    pathTotals(totals, 'Parts of the critical path with the changes'),
+    places.length > 0 ? [h('p', {}, 'Where the CPU is in its part:'), h('ul', { class: 'next' }, places)] : null,
+  ];
+}
+
+/** @param {Report} report */
+function steps({ steps: rows }) {
+  const saved = (/** @type {Report['steps'][number]} */ row) => row.measured_ns - row.changed_ns;
+  const time = (/** @type {number} */ nanos) => (nanos < 0 ? `−${duration(-nanos)}` : duration(nanos));
+  return dataTable({
+    caption: 'Steps, measured and predicted',
+    rows,
+    columns: [
+      { key: 'name', title: 'Step', value: (row) => row.name, wide: true },
+      {
+        key: 'measured_ns',
+        title: 'Measured',
+        align: 'right',
+        value: (row) => row.measured_ns,
+        text: (row) => duration(row.measured_ns),
+      },
+      {
+        key: 'changed_ns',
+        title: 'Predicted',
+        align: 'right',
+        value: (row) => row.changed_ns,
+        text: (row) => duration(row.changed_ns),
+      },
+      { key: 'saved_ns', title: 'Saved', align: 'right', value: saved, text: (row) => time(saved(row)) },
+    ],
+  });
+}
+
+/** @param {Report} report */
+function figures(report) {
+  /** @param {string} what @param {{measured_ns: number, changed_ns: number}} one */
+  const line = (what, { measured_ns, changed_ns }) => {
+    const saved = measured_ns - changed_ns;
+    const share = percent(saved / Math.max(1, measured_ns));
     return h(
       'tr',
       {},
       h('th', { scope: 'row' }, what),
       ...[
-        duration(one.measured_ns),
-        duration(one.changed_ns),
+        duration(measured_ns),
+        duration(changed_ns),
         `${duration(saved)} (${share})`,
-        `${one.speedup.toFixed(2)} ×`,
+        `${(measured_ns / Math.max(1, changed_ns)).toFixed(2)} ×`,
       ].map((text) => h('td', { class: 'number' }, text)),
     );
   };
@@ -157,7 +216,7 @@ function figures(report, ofStep) {
   );
   const lines = [
     line('This time range', report),
-    ...(ofStep ? [line(`Step ${ofStep.step}, the median`, ofStep.report)] : []),
+    report.step ? line(`Median of ${counted(report.step.count, 'step')}`, report.step) : null,
   ];
   return h(
     'table',
@@ -181,120 +240,6 @@ function explanation(report) {
   if (report.unchanged_ns !== report.measured_ns)
     lines.push(`Without a change, the simulation gives ${duration(report.unchanged_ns)}.`);
   return lines.map((text) => h('p', {}, text));
-}
-
-/** @param {Changes} changes */
-function form(changes) {
-  const set = (/** @type {Partial<Changes>} */ part) => chooseChanges({ ...changes, ...part });
-  const scales = changes.scales.map((scale, i) =>
-    h(
-      'li',
-      {},
-      h('code', {}, `${scale.pattern} × ${scale.factor}`),
-      h(
-        'button',
-        {
-          type: 'button',
-          class: 'quiet',
-          'aria-label': `Remove ${scale.pattern}`,
-          onclick: () => set({ scales: changes.scales.filter((_, j) => j !== i) }),
-        },
-        '×',
-      ),
-    ),
-  );
-  const pattern = h('input', {
-    type: 'text',
-    placeholder: 'flash*',
-    'aria-label': 'Pattern of kernel names',
-    'data-focus': 'pattern',
-  });
-  const factor = h('input', { type: 'number', min: '0', step: '0.1', value: '0.5', 'aria-label': 'Factor' });
-  const onsubmit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    const scale = scaleOf(`${pattern.value}=${factor.value}`);
-    if (scale) set({ scales: [...changes.scales, scale] });
-    else pattern.focus();
-  };
-  const checked = (/** @type {Event} */ event) => /** @type {HTMLInputElement} */ (event.target).checked;
-  const text = (/** @type {Event} */ event) => /** @type {HTMLInputElement} */ (event.target).value.trim();
-  const streams = [
-    ['', 'as recorded'],
-    ['1', '1'],
-    ['2', '2'],
-    ['4', '4'],
-    ['8', '8'],
-    ['unlimited', 'unlimited'],
-  ];
-  return h(
-    'form',
-    { class: 'what-if', onsubmit },
-    h('ul', { class: 'scales' }, scales),
-    h('p', {}, 'Kernels ', pattern, ' take ', factor, ' times as long ', h('button', { type: 'submit' }, 'Add')),
-    h(
-      'p',
-      {},
-      h(
-        'label',
-        {},
-        h('input', {
-          type: 'checkbox',
-          checked: changes.copiesHidden,
-          'data-focus': 'copies',
-          onchange: (/** @type {Event} */ event) => set({ copiesHidden: checked(event) }),
-        }),
-        ' Copies are hidden: memcpys and memsets take no time',
-      ),
-    ),
-    h(
-      'p',
-      {},
-      h(
-        'label',
-        {},
-        h('input', {
-          type: 'checkbox',
-          checked: changes.withoutSync,
-          'data-focus': 'sync',
-          onchange: (/** @type {Event} */ event) => set({ withoutSync: checked(event) }),
-        }),
-        ' The CPU does not wait for the GPU',
-      ),
-      ' in ',
-      h('input', {
-        type: 'text',
-        placeholder: 'all functions and lines',
-        value: changes.syncPattern,
-        'aria-label': 'Pattern of functions or lines that do not wait',
-        onchange: (/** @type {Event} */ event) => set({ withoutSync: true, syncPattern: text(event) }),
-      }),
-    ),
-    h(
-      'p',
-      {},
-      h(
-        'label',
-        {},
-        'Streams of each GPU: ',
-        h(
-          'select',
-          { 'data-focus': 'streams', onchange: (/** @type {Event} */ event) => set({ streams: text(event) }) },
-          streams.map(([value, words]) => h('option', { value, selected: value === changes.streams }, words)),
-        ),
-      ),
-    ),
-    isEmpty(changes)
-      ? null
-      : h(
-          'button',
-          {
-            type: 'button',
-            onclick: () =>
-              chooseChanges({ scales: [], copiesHidden: false, withoutSync: false, syncPattern: '', streams: '' }),
-          },
-          'Remove all changes',
-        ),
-  );
 }
 
 customElements.define('ts-what-if', WhatIf);

@@ -73,7 +73,11 @@ export async function settle(page) {
   for (let still = 0; still < 3;) {
     if (Date.now() > end) throw new Error(`the picture is not complete after ${SETTLE_MS} ms`);
     await page.waitForTimeout(60);
-    const isSettled = await page.evaluate(() => document.querySelector('ts-timeline')?.isSettled === true);
+    const isSettled = await page.evaluate(() => {
+      // The panels above the rows decide how high these are.
+      const above = [...document.querySelectorAll('ts-verdict, ts-findings-strip')];
+      return document.querySelector('ts-timeline')?.isSettled === true && !above.some(({ isWaiting }) => isWaiting);
+    });
     still = isSettled ? still + 1 : 0;
   }
 }

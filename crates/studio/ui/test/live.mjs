@@ -190,18 +190,12 @@ async function ended(page) {
   return { ...last, sameAsNew: (await hash(page)) === picture };
 }
 
-/** Waits until the whole file is read, and the panels above the rows have their height. */
+/** Waits until the whole file is read. */
 async function complete(page) {
   for (let turn = 0; turn < 600; turn += 1) {
     const isComplete = await page.evaluate(async () => {
       const { layout } = (await import('/core/store.js')).store.get();
-      const isRead = layout?.state === 'ready' && !layout.live && layout.idle !== 'pending';
-      const hasPanels = ['ts-verdict', 'ts-findings-strip'].every((name) => {
-        const panel = document.querySelector(name);
-        const isEmpty = !panel?.childElementCount || /No trace is open|being read/.test(panel.textContent);
-        return !isEmpty && !panel.hasAttribute('aria-busy');
-      });
-      return isRead && hasPanels;
+      return layout?.state === 'ready' && !layout.live && layout.idle !== 'pending';
     });
     if (isComplete) return;
     await page.waitForTimeout(50);

@@ -41,6 +41,7 @@ export function connectKeys(timeline) {
     c: () => store.openTab('critical-path'),
     i: () => store.openTab('idle'),
     e: () => openEvents(timeline),
+    o: () => panel('ts-ghost').toggle?.(),
     '<': () => nudge(-NUDGE),
     '>': () => nudge(NUDGE),
     l: toggleFollowing,

@@ -31,6 +31,7 @@ const ARROWS = {
   launch: { light: [11, 98, 196], dark: [109, 179, 255] },
   waited_for: { light: [179, 60, 10], dark: [255, 160, 110] },
   waited_by: { light: [120, 40, 140], dark: [214, 150, 240] },
+  moved: { light: [85, 96, 112], dark: [159, 171, 187] },
 };
 const HEAD = 7;
 const LEAST_WIDTH = 2;
@@ -154,10 +155,12 @@ export class Overlay {
     context.strokeStyle = color;
     context.fillStyle = color;
     context.lineWidth = 1.6;
+    context.setLineDash(kind === 'moved' ? [4, 3] : []);
     context.beginPath();
     context.moveTo(x0, y0);
     context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - HEAD, y1);
     context.stroke();
+    context.setLineDash([]);
     context.beginPath();
     context.arc(x0, y0, 2.5, 0, 2 * Math.PI);
     context.moveTo(x1, y1);

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::copies::CopiesReport;
 use super::critical_path::CriticalPathReport;
 use super::host_activity::HostTime;
+use super::host_places::HostPlaces;
 use super::idle::IdleReport;
 use super::kernels::{KernelKey, KernelsReport};
 use super::launches::LaunchesReport;
@@ -65,6 +66,7 @@ pub(crate) struct Parts {
     pub(super) states: Once<States>,
     pub(super) swept: Once<Swept>,
     pub(super) idle: Once<IdleReport>,
+    pub(super) host_places: Once<HostPlaces>,
     pub(super) host_in_gaps: Once<HostTime>,
     pub(super) host_on_path: Once<HostTime>,
     pub(super) kernels: [Once<KernelsReport>; KernelKey::ALL.len()],
@@ -85,6 +87,7 @@ impl Parts {
             states: Once::default(),
             swept: Once::default(),
             idle: Once::default(),
+            host_places: Once::default(),
             host_in_gaps: Once::default(),
             host_on_path: Once::default(),
             kernels: Default::default(),

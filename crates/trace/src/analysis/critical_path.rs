@@ -12,7 +12,7 @@ use super::registry::{Analyzer, Answer, Need, row};
 use crate::model::event::EventName;
 use crate::model::trace::Trace;
 use crate::reconstruct::{
-    Activity, Dependencies, ExecutionGraph, Interner, Link, LinkKind, Node, OpTable, Window, name_of,
+    Activity, Dependencies, ExecutionGraph, Interner, LinkKind, Node, OpTable, Timing, Window, name_of,
 };
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
@@ -131,7 +131,7 @@ impl PathPart {
 }
 
 /// The time that the path spent with one thing.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PathTotal {
     /// What kind of thing.
     pub part: PathPart,
@@ -183,6 +183,57 @@ struct Stretch {
 const NO_ROW: u32 = u32::MAX;
 
 impl Segments {
+    /// The critical path by some times, as far as it lies in a time range, and its length.
+    pub(super) fn of(
+        trace: &Trace,
+        activity: &Activity,
+        timing: &impl Timing,
+        window: Window,
+    ) -> (Self, u64) {
+        let mut path = Path::new(activity);
+        let critical = timing.critical();
+        if let Some((from, begin)) = timing.before(&critical, window) {
+            path.begin(timing.graph(), critical[0] as usize, (from, begin));
+        }
+        for at in critical {
+            path.add(timing, at as usize);
+        }
+        path.clip(window);
+        let segments = path.segments(trace);
+        let path_ns = match (segments.stretches.first(), segments.stretches.last()) {
+            (Some(first), Some(last)) => last.to_ns.saturating_sub(first.from_ns),
+            _ => 0,
+        };
+        (segments, path_ns)
+    }
+
+    /// What the time went to, the most first.
+    pub(super) fn totals(&self, path_ns: u64) -> Vec<PathTotal> {
+        totals(self, self.stretches.iter().copied(), path_ns)
+    }
+
+    /// The same of some time ranges together, which may overlap.
+    pub(super) fn totals_in(&self, ranges: &[(u64, u64)]) -> Vec<PathTotal> {
+        let of_range = |(from, to): &(u64, u64)| {
+            let (from, to) = (*from, *to);
+            let first = self.stretches.partition_point(|stretch| stretch.to_ns <= from);
+            let touched = self.stretches[first..]
+                .iter()
+                .take_while(move |stretch| stretch.from_ns < to);
+            touched.map(move |stretch| Stretch {
+                from_ns: stretch.from_ns.max(from),
+                to_ns: stretch.to_ns.min(to).max(stretch.from_ns.max(from)),
+                ..*stretch
+            })
+        };
+        let stretches = ranges.iter().flat_map(of_range);
+        let path_ns = stretches
+            .clone()
+            .map(|stretch| stretch.to_ns - stretch.from_ns)
+            .sum();
+        totals(self, stretches, path_ns)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.stretches.len()
@@ -254,20 +305,7 @@ impl CriticalPathReport {
         window: Window,
     ) -> Self {
         let slack = slack(trace, activity, graph, window);
-        let mut path = Path::new(activity);
-        let critical = graph.critical();
-        if let Some((from, begin)) = graph.before(&critical, window) {
-            path.begin(graph, critical[0] as usize, (from, begin));
-        }
-        for at in critical {
-            path.add(graph, at as usize);
-        }
-        path.clip(window);
-        let segments = path.segments(trace);
-        let path_ns = match (segments.stretches.first(), segments.stretches.last()) {
-            (Some(first), Some(last)) => last.to_ns.saturating_sub(first.from_ns),
-            _ => 0,
-        };
+        let (segments, path_ns) = Segments::of(trace, activity, graph, window);
         let host = segments.host_stretches();
         let host_ns: u64 = host
             .clone()
@@ -281,7 +319,7 @@ impl CriticalPathReport {
         CriticalPathReport {
             path_ns,
             span_ns: graph.span_within(window),
-            totals: totals(&segments, path_ns),
+            totals: segments.totals(path_ns),
             segments,
             slack,
             assumed_records: dependencies.assumed_records,
@@ -351,19 +389,19 @@ impl<'a> Path<'a> {
     }
 
     /// The stretch between a node and what held it up, and for work its own time.
-    fn add(&mut self, graph: &ExecutionGraph, at: usize) {
-        let time = graph.measured(at);
-        let begin = time - graph.duration(at);
-        let (name, row) = self.name_and_row(graph, at);
-        if let Some(link) = graph.binding(at) {
+    fn add(&mut self, timing: &impl Timing, at: usize) {
+        let time = timing.time(at);
+        let begin = time - timing.length(at);
+        let (name, row) = self.name_and_row(timing.graph(), at);
+        if let Some((from, kind)) = timing.held_by(at) {
             // The path never goes back: an op may end before the one that it overlaps.
             let reached = self.stretches.last().map_or(0, |last| last.to_ns);
-            let from = graph.measured(link.from as usize).max(reached);
+            let from = timing.time(from as usize).max(reached);
             if begin > from {
-                self.push(part_of(&link), name, (from, begin), row);
+                self.push(part_of(kind), name, (from, begin), row);
             }
         }
-        if let Node::Op(_) = graph.nodes[at] {
+        if let Node::Op(_) = timing.graph().nodes[at] {
             // Work that began before the one that held it up ended, as overlapping launches do, counts from there on.
             let reached = self.stretches.last().map_or(begin, |last| last.to_ns);
             let from = reached.max(begin);
@@ -400,8 +438,8 @@ impl<'a> Path<'a> {
     }
 }
 
-fn part_of(link: &Link) -> PathPart {
-    match link.kind {
+fn part_of(kind: LinkKind) -> PathPart {
+    match kind {
         LinkKind::Launched => PathPart::Launch,
         LinkKind::Stream => PathPart::Dispatch,
         LinkKind::Waited(_) => PathPart::StreamWait,
@@ -410,14 +448,17 @@ fn part_of(link: &Link) -> PathPart {
     }
 }
 
-fn totals(segments: &Segments, path_ns: u64) -> Vec<PathTotal> {
+fn totals(segments: &Segments, stretches: impl Iterator<Item = Stretch>, path_ns: u64) -> Vec<PathTotal> {
     let mut of_kind = vec![(0u64, 0u64); segments.kinds.len()];
-    for stretch in &segments.stretches {
+    for stretch in stretches {
         let sum = &mut of_kind[stretch.kind as usize];
         *sum = (sum.0 + stretch.to_ns - stretch.from_ns, sum.1 + 1);
     }
     let mut sums: FxHashMap<(PathPart, &str), (u64, u64)> = FxHashMap::default();
     for ((part, _, name), (total_ns, count)) in segments.kinds.iter().zip(of_kind) {
+        if count == 0 {
+            continue;
+        }
         let name = if *part == PathPart::Work { &**name } else { "" };
         let sum = sums.entry((*part, name)).or_default();
         *sum = (sum.0 + total_ns, sum.1 + count);

@@ -16,9 +16,7 @@ use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need, row};
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::reconstruct::{
-    Activity, CallId, ExecutionGraph, Gap, LinkKind, Node, Timeline, Window, without_sequence,
-};
+use crate::reconstruct::{Activity, CallId, Gap, LinkKind, Node, Timeline, Timing, Window, without_sequence};
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "host",
@@ -42,7 +40,7 @@ pub struct HostActivityReport {
 }
 
 /// Where threads were during some time.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HostTime {
     /// The time. Gaps of several GPUs at once count each.
     pub total_ns: u64,
@@ -115,38 +113,43 @@ impl HostTime {
         Ok(idle.report(trace))
     }
 
-    /// Where threads were in the CPU's part of the critical path, as far as it lies in a time range.
-    pub fn of_path(
+    /// Where threads were in the CPU's part of the critical path by some times, as far as it lies in a time range. Code that
+    /// is predicted to run at another time is looked up where it was measured.
+    pub(super) fn of_path(
         trace: &Trace,
         activity: &Activity,
-        graph: &ExecutionGraph,
+        timing: &impl Timing,
         window: Window,
-    ) -> Result<Self, Error> {
-        let places = HostPlaces::of(trace, activity)?;
-        let mut path = Sums::new(trace, activity, &places);
+        places: &HostPlaces,
+    ) -> Self {
+        let graph = timing.graph();
+        let mut path = Sums::new(trace, activity, places);
         let mut reached = 0;
-        let critical = graph.critical();
-        if let Some((from, begin)) = graph.before(&critical, window)
+        let critical = timing.critical();
+        if let Some((from, begin)) = timing.before(&critical, window)
             && let Node::Launch(call) | Node::Wait(call) = graph.nodes[critical[0] as usize]
         {
-            let (from, begin) = window.clip(from, begin);
-            path.add(call, from, begin.max(from));
+            let (from, until) = window.clip(from, begin);
+            let since = |time: u64| graph.measured(critical[0] as usize).saturating_sub(begin - time);
+            path.add(call, since(from.min(until)), since(until));
         }
         for at in critical {
             let at = at as usize;
-            let begin = graph.measured(at) - graph.duration(at);
-            if let (Node::Launch(call) | Node::Wait(call), Some(link)) = (graph.nodes[at], graph.binding(at))
-                && matches!(link.kind, LinkKind::Host | LinkKind::OtherThread)
+            let begin = timing.time(at) - timing.length(at);
+            if let (Node::Launch(call) | Node::Wait(call), Some((from, kind))) =
+                (graph.nodes[at], timing.held_by(at))
+                && matches!(kind, LinkKind::Host | LinkKind::OtherThread)
             {
-                let from = graph.measured(link.from as usize).max(reached);
-                let (from, begin) = window.clip(from, begin);
-                if begin > from {
-                    path.add(call, from, begin);
+                let before = timing.time(from as usize);
+                let (first, last) = window.clip(before.max(reached), begin);
+                if last > first {
+                    let measured = graph.measured(from as usize);
+                    path.add(call, measured + (first - before), measured + (last - before));
                 }
             }
-            reached = reached.max(graph.measured(at));
+            reached = reached.max(timing.time(at));
         }
-        Ok(path.report(trace))
+        path.report(trace)
     }
 
     /// The lists, each with the name of what its rows are.

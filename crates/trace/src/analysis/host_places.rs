@@ -11,6 +11,7 @@ use crate::model::trace::Trace;
 use crate::reconstruct::{Activity, CallId, HostSpans, Interner, NestedSpans, for_each_marker, times_on};
 
 /// The operators, ranges and functions of all threads.
+#[derive(Debug)]
 pub(super) struct HostPlaces {
     /// The outermost operators.
     pub(super) operators: NestedSpans,

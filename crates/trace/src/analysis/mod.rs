@@ -53,4 +53,6 @@ pub use unmatched::{PatternTarget, UnmatchedPattern};
 pub use utilization::{
     Breakdown, DeviceUtilization, LoadPoint, StreamUtilization, UtilizationReport, device_name,
 };
-pub use what_if::{HostWaits, Scale, StreamCount, WhatIf, WhatIfReport};
+pub use what_if::{
+    HostWaits, MedianStep, PredictedPath, PredictedStep, Scale, StreamCount, WhatIf, WhatIfReport,
+};

@@ -9,6 +9,7 @@ use super::copies::CopiesReport;
 use super::critical_path::CriticalPathReport;
 use super::findings::FindingsReport;
 use super::host_activity::{HostActivityReport, HostTime};
+use super::host_places::HostPlaces;
 use super::idle::{IdleReport, IdleSums, StreamIdle};
 use super::kernels::{KernelKey, KernelsReport};
 use super::launches::LaunchesReport;
@@ -16,11 +17,11 @@ use super::memory::MemoryReport;
 use super::slack::SlackReport;
 use super::steps::StepsReport;
 use super::utilization::UtilizationReport;
-use super::what_if::{WhatIf, WhatIfReport};
+use super::what_if::{self, Simulation, WhatIf, WhatIfReport};
 use crate::error::Error;
 use crate::model::trace::Trace;
 use crate::reconstruct::{
-    Activity, DataQuality, Dependencies, ExecutionGraph, States, Steps, Timeline, Window,
+    Activity, DataQuality, Dependencies, ExecutionGraph, Predicted, States, Steps, Timeline, Watch, Window,
 };
 use crate::selection::Selection;
 
@@ -208,8 +209,16 @@ impl Analysis {
     pub fn host_on_path(&self) -> Result<Arc<HostTime>, Error> {
         self.parts.host_on_path.get_or_try(|| {
             let whole = self.whole();
+            let places = HostPlaces::of(&self.trace, &whole.activity)?;
             let graph = whole.execution_graph();
-            HostTime::of_path(&self.trace, &whole.activity, &graph, self.activity.window)
+            let window = self.activity.window;
+            Ok(HostTime::of_path(
+                &self.trace,
+                &whole.activity,
+                &*graph,
+                window,
+                &places,
+            ))
         })
     }
 
@@ -296,15 +305,28 @@ impl Analysis {
     }
 
     /// What the time would have been.
-    pub fn what_if(&self, what_if: &WhatIf) -> WhatIfReport {
+    pub fn what_if(&self, what_if: &WhatIf) -> Result<WhatIfReport, Error> {
         let whole = self.whole();
-        WhatIfReport::of(
-            &self.trace,
-            &whole.activity,
-            &whole.dependencies(),
-            &whole.execution_graph(),
-            (what_if, self.activity.window),
-        )
+        // A simulation is often followed by others.
+        let places = whole
+            .parts
+            .host_places
+            .get_or_try(|| HostPlaces::of(&self.trace, &whole.activity))?;
+        let simulation = Simulation {
+            trace: &self.trace,
+            graph: &whole.execution_graph(),
+            dependencies: &whole.dependencies(),
+            steps: &self.steps,
+            places: &places,
+        };
+        WhatIfReport::of(&simulation, what_if, self.activity.window)
+    }
+
+    /// When every op and call of the whole trace would have been. `watch` is called now and then, and can end the work.
+    pub fn predicted(&self, what_if: &WhatIf, watch: &Watch<'_>) -> Result<Predicted, Error> {
+        let graph = self.whole().execution_graph();
+        let (predicted, _) = what_if::predicted(&self.trace, &graph, (what_if, Window::default()), watch)?;
+        Ok(predicted)
     }
 
     /// What is wrong, by a summary that was made before.

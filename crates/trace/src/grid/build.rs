@@ -168,7 +168,7 @@ impl Grid {
         self.groups = groups(&self.tracks, &labels);
     }
 
-    fn track(&self, placed: &Placed, label: String) -> Track {
+    pub(super) fn track(&self, placed: &Placed, label: String) -> Track {
         let Placed { key, first_row, rows } = placed;
         let kind = key.kind();
         let own = &self.rows[*first_row as usize..(first_row + rows) as usize];
@@ -263,14 +263,14 @@ impl Grid {
 }
 
 /// A row before its levels are made.
-enum Part {
+pub(super) enum Part {
     Slices(Arc<Slices>),
     Union(Union),
     Samples(Vec<(u64, f64)>),
 }
 
 impl Part {
-    fn into_row(self, origin: u64, end: u64, traits: &Traits) -> Row {
+    pub(super) fn into_row(self, origin: u64, end: u64, traits: &Traits) -> Row {
         let plan = |count: usize, reach: Option<(u64, u64)>| {
             let (first, last) = reach?;
             Levels::plan(count as u64, first - origin, last - origin)
@@ -320,7 +320,9 @@ fn reach(
 }
 
 /// The rows that are united in that of each device.
-fn streams_of_devices(tracks: &[(TrackKey, Vec<Arc<Slices>>)]) -> BTreeMap<DeviceId, Vec<Arc<Slices>>> {
+pub(super) fn streams_of_devices(
+    tracks: &[(TrackKey, Vec<Arc<Slices>>)],
+) -> BTreeMap<DeviceId, Vec<Arc<Slices>>> {
     let mut devices: BTreeMap<DeviceId, Vec<Arc<Slices>>> = BTreeMap::new();
     for (key, rows) in tracks {
         let device = key.device().filter(|device| device.is_some());

@@ -15,6 +15,7 @@ mod lanes;
 mod levels;
 mod numbering;
 mod packed;
+mod predicted;
 mod read;
 mod shapes;
 mod slices;

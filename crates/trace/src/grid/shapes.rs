@@ -24,6 +24,18 @@ pub struct Shape {
     pub category: u8,
 }
 
+impl Shape {
+    /// That of work of a stream.
+    pub(super) fn of_op(name: &str, short_name: String, kind: ActivityKind) -> Self {
+        Shape {
+            name: name.to_owned(),
+            short_name,
+            kind: Some(kind),
+            category: category(TrackKind::Stream, kind, name),
+        }
+    }
+}
+
 /// A name, what it is and where: what distinguishes shapes while blocks are read.
 type Key = (EventName, ActivityKind, TrackKind);
 

@@ -16,10 +16,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use tracesmith_format::ProcessId;
 
-use super::activity::{Activity, StreamIndex, Window};
+use super::activity::{Activity, Window};
 use super::calls::CallId;
 use super::dependencies::{Dependencies, EdgeWhy};
 use super::ops::OpId;
+use super::timing::Timing;
 use super::turns::Turns;
 use super::unseen_waits::{UnseenWaits, wait_of};
 
@@ -64,6 +65,14 @@ pub struct Link {
     pub weight: i64,
     /// Why.
     pub kind: LinkKind,
+}
+
+impl Link {
+    /// Whether it is a launch that seems to be later than its op: the clocks disagree.
+    #[inline]
+    pub(super) fn is_early(&self) -> bool {
+        self.kind == LinkKind::Launched && self.weight < 0
+    }
 }
 
 /// A dependency as it is kept. Its weight follows from the times and is worked out when asked for: of ten million kernels
@@ -117,6 +126,11 @@ impl ExecutionGraph {
         &self.links[self.first[at] as usize..self.first[at + 1] as usize]
     }
 
+    /// What it was made of.
+    pub fn activity(&self) -> &Arc<Activity> {
+        &self.activity
+    }
+
     /// How many nodes there are.
     pub fn len(&self) -> usize {
         self.nodes.len()
@@ -152,6 +166,14 @@ impl ExecutionGraph {
     pub fn span(&self) -> u64 {
         let end = self.activity.span.map_or(self.start, |(_, end)| end);
         end.max(self.end()) - self.start
+    }
+
+    /// From where the plan begins to its last node in times that were simulated. Calls after the last node stay as far behind
+    /// it as they were.
+    pub fn total(&self, times: &[u64]) -> u64 {
+        let end = times.iter().copied().max().unwrap_or(self.start);
+        let last = self.activity.span.map_or(0, |(_, last)| last);
+        end.saturating_sub(self.start) + last.saturating_sub(self.end())
     }
 
     /// Where a time range begins and ends. An open end is that of the plan.
@@ -218,41 +240,6 @@ impl ExecutionGraph {
         own.map(delay).max().unwrap_or(0)
     }
 
-    /// The times of all nodes, with durations and dependencies as `change` has them.
-    pub fn replayed(&self, change: &mut dyn Change) -> Vec<u64> {
-        let activity = &*self.activity;
-        let mut times: Vec<u64> = Vec::with_capacity(self.len());
-        for at in 0..self.len() {
-            let node = self.nodes[at];
-            let duration = match node {
-                Node::Op(op) => change.duration(activity, op, self.duration(at)),
-                _ => 0,
-            };
-            let mut ready: Option<i128> = None;
-            for link in self.links_of(at) {
-                if change.keeps(activity, node, &link) {
-                    let time = i128::from(times[link.from as usize]) + i128::from(link.weight);
-                    ready = Some(ready.map_or(time, |ready| ready.max(time)));
-                }
-            }
-            if let Node::Op(op) = node
-                && let Some(time) = change.lane_free(activity, op)
-            {
-                ready = Some(ready.map_or(time.into(), |ready| ready.max(time.into())));
-            }
-            // What waits for nothing is where it was.
-            let begin = ready.unwrap_or_else(|| i128::from(self.measured(at) - self.duration(at)));
-            let time = u64::try_from(begin.max(self.start.into()))
-                .unwrap_or(u64::MAX)
-                .saturating_add(duration);
-            if let Node::Op(op) = node {
-                change.done(activity, op, time);
-            }
-            times.push(time);
-        }
-        times
-    }
-
     /// For every node how much later it could have been without making the end any later.
     pub fn slack(&self) -> Vec<u64> {
         let end = self.last().map_or(self.start, |last| self.measured(last));
@@ -275,39 +262,12 @@ impl ExecutionGraph {
     /// The dependency that held a node up longest; none for one that waited for nothing. A launch that seems to be later
     /// than its op held nothing up: the clocks disagree.
     pub fn binding(&self, at: usize) -> Option<Link> {
-        let is_early = |link: &Link| link.kind == LinkKind::Launched && link.weight < 0;
         self.links_of(at)
-            .filter(|link| !is_early(link))
+            .filter(|link| !link.is_early())
             .max_by_key(|link| {
                 let ready = i128::from(self.measured(link.from as usize)) + i128::from(link.weight);
                 (ready, Reverse(link.kind))
             })
-    }
-
-    /// The last end of work or of a wait. A launch is later only where clocks disagree; it ends nothing.
-    fn last(&self) -> Option<usize> {
-        let is_end = |at: &usize| !matches!(self.nodes[*at], Node::Launch(_));
-        let ends = (0..self.len()).filter(is_end);
-        ends.max_by_key(|at| (self.measured(*at), Reverse(*at)))
-    }
-
-    /// The time from the start of a selected time range to the first node of a path, if that is a call: the CPU works there.
-    pub fn before(&self, path: &[u32], window: Window) -> Option<(u64, u64)> {
-        let first = *path.first()? as usize;
-        let (from, begin) = (window.from?, self.measured(first));
-        (!matches!(self.nodes[first], Node::Op(_)) && begin > from).then_some((from, begin))
-    }
-
-    /// The chain of nodes that held each other up until the last end of work, in the order of time.
-    pub fn critical(&self) -> Vec<u32> {
-        let mut chain = Vec::new();
-        let mut next = self.last();
-        while let Some(at) = next {
-            chain.push(at as u32);
-            next = self.binding(at).map(|link| link.from as usize);
-        }
-        chain.reverse();
-        chain
     }
 }
 
@@ -374,38 +334,6 @@ impl Weighing {
 
 fn is_host_wait(kind: LinkKind) -> bool {
     matches!(kind, LinkKind::HostWaited | LinkKind::FullQueue)
-}
-
-/// What is different in a replay on paper.
-pub trait Change {
-    /// How long a piece of work takes.
-    fn duration(&mut self, activity: &Activity, op: OpId, measured: u64) -> u64;
-    /// Whether a dependency is still there.
-    fn keeps(&mut self, activity: &Activity, node: Node, link: &Link) -> bool;
-    /// When the place is free that a piece of work is to run at, if places are few.
-    fn lane_free(&mut self, activity: &Activity, op: OpId) -> Option<u64>;
-    /// A piece of work is done.
-    fn done(&mut self, activity: &Activity, op: OpId, time: u64);
-}
-
-/// Nothing is different.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unchanged;
-
-impl Change for Unchanged {
-    fn duration(&mut self, _: &Activity, _: OpId, measured: u64) -> u64 {
-        measured
-    }
-
-    fn keeps(&mut self, _: &Activity, _: Node, _: &Link) -> bool {
-        true
-    }
-
-    fn lane_free(&mut self, _: &Activity, _: OpId) -> Option<u64> {
-        None
-    }
-
-    fn done(&mut self, _: &Activity, _: OpId, _: u64) {}
 }
 
 struct Builder<'a> {
@@ -626,42 +554,5 @@ pub(super) fn time_of(activity: &Activity, node: Node) -> u64 {
         Node::Launch(call) => activity.calls.start[call.index()],
         Node::Wait(call) => activity.calls.end[call.index()],
         Node::Op(op) => activity.ops.end[op.index()],
-    }
-}
-
-/// Which lane each piece of work is to run on when lanes are few: those of a device share the places in turn.
-#[derive(Debug)]
-pub(crate) struct StreamLimit {
-    place_of: Vec<usize>,
-    free: Vec<u64>,
-}
-
-impl StreamLimit {
-    pub(crate) fn new(activity: &Activity, per_device: usize) -> Self {
-        let devices = activity.devices();
-        let mut used = vec![0usize; devices.len()];
-        let place_of = activity
-            .lane_ids()
-            .map(|id: StreamIndex| {
-                let device = activity.lane(id).device;
-                let device = devices.partition_point(|other| *other < device);
-                let place = device * per_device + used[device] % per_device;
-                used[device] += 1;
-                place
-            })
-            .collect();
-        StreamLimit {
-            place_of,
-            free: vec![0; devices.len() * per_device],
-        }
-    }
-
-    pub(crate) fn free_at(&self, activity: &Activity, op: OpId) -> u64 {
-        self.free[self.place_of[activity.ops.lane[op.index()].index()]]
-    }
-
-    pub(crate) fn done(&mut self, activity: &Activity, op: OpId, time: u64) {
-        let free = &mut self.free[self.place_of[activity.ops.lane[op.index()].index()]];
-        *free = (*free).max(time);
     }
 }

@@ -1,7 +1,7 @@
 //! Prints findings, critical path, what-if and memory as text.
 
 use tracesmith_trace::analysis::{
-    FindingsReport, MemoryPool, MemoryReport, PathAndHost, SlackReport, WhatIfReport,
+    FindingsReport, MemoryPool, MemoryReport, PathAndHost, PathTotal, SlackReport, WhatIfReport,
 };
 use tracesmith_trace::units;
 
@@ -86,28 +86,7 @@ pub(super) fn critical_path(
         units::nanos(report.span_ns)
     );
     heading(&text, output)?;
-    let mut table = TextTable::new(&[
-        ("share", Align::Right),
-        ("time", Align::Right),
-        ("count", Align::Right),
-        ("kind", Align::Left),
-        ("name", Align::Name),
-    ]);
-    for total in report.totals.iter().take(limit) {
-        table.row([
-            percent(total.share).into(),
-            units::nanos(total.total_ns).into(),
-            units::count(total.count).into(),
-            total.part.words().into(),
-            total.name.clone().into(),
-        ]);
-    }
-    output.table(&table)?;
-    more(
-        report.totals.len().saturating_sub(limit),
-        "part of the critical path",
-        output,
-    );
+    path_totals(&report.totals, limit, output)?;
     output.line("")?;
     host::on_path(host, limit, output)?;
     heading(
@@ -191,6 +170,33 @@ pub(super) fn slack(
     Ok(())
 }
 
+/// What a critical path goes to.
+fn path_totals(totals: &[PathTotal], limit: usize, output: &mut Output) -> anyhow::Result<()> {
+    let mut table = TextTable::new(&[
+        ("share", Align::Right),
+        ("time", Align::Right),
+        ("count", Align::Right),
+        ("kind", Align::Left),
+        ("name", Align::Name),
+    ]);
+    for total in totals.iter().take(limit) {
+        table.row([
+            percent(total.share).into(),
+            units::nanos(total.total_ns).into(),
+            units::count(total.count).into(),
+            total.part.words().into(),
+            total.name.clone().into(),
+        ]);
+    }
+    output.table(&table)?;
+    more(
+        totals.len().saturating_sub(limit),
+        "part of the critical path",
+        output,
+    );
+    Ok(())
+}
+
 /// What the dependencies of a trace leave open.
 struct Unsure {
     assumed_records: u64,
@@ -260,7 +266,19 @@ fn unsure(unsure: &Unsure, output: &mut Output) {
     }
 }
 
-pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Result<()> {
+/// Parts of the predicted critical path that are named beside a step.
+const LIMITS: usize = 3;
+
+/// One thing that a predicted critical path goes to.
+fn limit_words(total: &PathTotal) -> String {
+    let what = match total.name.as_str() {
+        "" => total.part.words(),
+        name => name,
+    };
+    format!("{what} {}", percent(total.share))
+}
+
+pub(super) fn what_if(report: &WhatIfReport, limit: usize, output: &mut Output) -> anyhow::Result<()> {
     if report.measured_ns == 0 {
         output.note("nothing to simulate: no GPU work and no calls in this time range");
         return Ok(());
@@ -281,8 +299,35 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
         change(report.changed_ns),
         report.speedup
     ))?;
+    if let Some(step) = &report.step {
+        output.line(&format!(
+            "a step               {} measured, {} with the changes (median of {})",
+            units::nanos(step.measured_ns),
+            units::nanos(step.changed_ns),
+            units::counted(step.count, "step", "steps")
+        ))?;
+        let parts: Vec<String> = step.path.iter().take(LIMITS).map(limit_words).collect();
+        if !parts.is_empty() {
+            output.line(&format!("then critical        {}", parts.join(", ")))?;
+        }
+    }
     if let Some(explanation) = &report.explanation {
         output.line(explanation)?;
+    }
+    if !report.path.totals.is_empty() {
+        output.line("")?;
+        heading(
+            &format!(
+                "Critical path with the changes: {}",
+                units::nanos(report.path.path_ns)
+            ),
+            output,
+        )?;
+        path_totals(&report.path.totals, limit, output)?;
+        let places = report.path.host.main_places();
+        if !places.is_empty() {
+            output.line(&format!("of the CPU code, {}", places.join("; ")))?;
+        }
     }
     if report.left_waits > 0 {
         output.note(&format!(

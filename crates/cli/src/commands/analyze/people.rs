@@ -52,7 +52,7 @@ pub(super) fn show(
     } else if let Some(report) = answer.report::<SlackReport>() {
         answers::slack(report, limit, span, output)?;
     } else if let Some(report) = answer.report::<WhatIfReport>() {
-        answers::what_if(report, output)?;
+        answers::what_if(report, limit, output)?;
     } else if let Some(report) = answer.report::<FindingsReport>() {
         tables::analyzed_time(&chosen.analysis.activity, output)?;
         answers::findings(report, has_work, limit, span, output)?;
