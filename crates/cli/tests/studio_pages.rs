@@ -394,7 +394,10 @@ fn a_what_if_is_a_timeline_beneath_the_measured_one() {
         "{verdict}"
     );
     // Five steps after the warm-up, 1 ms of gemm in each. The path ends with the last wait, not with the last step.
-    assert!(verdict.ends_with(" 77.8 %, gemm 14.4 %, norm 7.2 %."), "{verdict}");
+    assert!(
+        verdict.ends_with(" 77.8 %, gemm 14.4 %, norm 7.2 %."),
+        "{verdict}"
+    );
     let command = ["analyze", file, "--scale", "gemm=0.5", "--format", "json"];
     let printed: Value = serde_json::from_str(&tracesmith(command).ok()).unwrap();
     assert_eq!(report["answer"], printed);
