@@ -159,7 +159,7 @@ fn a_predicted_timeline_has_tiles_neighbors_and_areas() {
     assert_eq!(device["kind"], "device");
     let generation = layout["generation"].as_str().unwrap();
     let tiles = server.get(&format!(
-        "t/{id}/{generation}/tiles?level=18&first=0&count=1&rows=0"
+        "t/{id}/{generation}/tiles?level=24&first=0&count=1&rows=0"
     ));
     assert_eq!((tiles.status, &tiles.body[..4]), (200, &b"TSTL"[..]));
     let cells = &tiles.body[32 + 8..];
