@@ -873,7 +873,7 @@ def studio():
             for name, value in found.items():
                 row("studio", f"live, {way}: {name}", json.dumps(value))
     row("studio", "live: rows grow, nothing is lost", done.returncode == 0, "True")
-    step = [interpreter, str(BENCH / "replay" / "steps.py"), "transformer_step"]
+    step = [interpreter, str(BENCH / "replay" / "steps.py"), "train"]
     run(profile("studio-step.sbt", step, "--record", "--capture-range", "cuda-profiler-api"))
     out = OUTPUT / "studio_replay.json"
     done = subprocess.run(

@@ -156,7 +156,7 @@ def gpu_rows(program, path):
     done = subprocess.run([program, "info", "--format", "json", path], capture_output=True, text=True, check=True)
     tables = json.loads(done.stdout)["tables"]
     counts = {table["name"]: table["rows"] for table in tables}
-    return {name: counts.get(name, 0) for name in ("kernels", "copies", "graph_launches")}
+    return {name: counts.get(name, 0) for name in ("kernels", "copies", "sets", "graph_launches")}
 
 
 def cpu_seconds(pid):
@@ -253,7 +253,7 @@ def recorded(program, command, folder, seconds):
 
 
 def is_good(result):
-    gpu = result["info"]["kernels"] + result["info"]["copies"]
+    gpu = sum(result["info"][table] for table in ("kernels", "copies", "sets"))
     return result["grew"] >= 2 and result["shrank"] == 0 and result["last_slices"] == gpu and result["server_exit"] == 0
 
 
