@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
+pub mod page_traces;
 pub mod perfetto;
 pub mod python;
 pub mod reader;
