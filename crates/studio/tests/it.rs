@@ -14,6 +14,7 @@ mod limits;
 mod live;
 mod pictures;
 mod predictions;
+mod recorder;
 mod replay;
 mod security;
 #[cfg(feature = "sqlite")]
