@@ -270,6 +270,42 @@ fn a_kernel_is_replaced_timed_and_restored() {
     assert_eq!(session.ask(json!({ "do": "compare" }))["same"], true);
 }
 
+/// The memory before a call is that of the kernels that are launched now, and of the position of the request: clients
+/// that share a session do not know what the others have requested.
+#[test]
+fn memory_before_a_call_is_of_the_position() {
+    let Some(place) = recorded(1000, 0) else { return };
+    let ptx = ".version 7.0\n.target sm_52\n.address_size 64\n\
+        .visible .entry saxpy_near(.param .u64 y, .param .u64 x, .param .f32 a, .param .u32 n) { exit; }\n";
+    fs::write(place.path("near.ptx"), ptx).unwrap();
+    let mut session = session(&place, "");
+    let saxpy = launch(&mut session, "saxpy");
+    let (number, at) = (
+        saxpy["number"].as_u64().unwrap(),
+        saxpy["place"].as_u64().unwrap(),
+    );
+    let buffers = session.ask(json!({ "do": "buffers", "call": number }));
+    let y = buffers["buffers"][0]["address"].clone();
+    let before = |session: &mut Session, place: u64| {
+        let read = json!({ "do": "read", "address": y, "bytes": 4000, "at": "before", "place": place });
+        session.ask(read)["hex"].clone()
+    };
+    let first = before(&mut session, at + 1);
+    let recorded = session.ask(json!({ "do": "changes", "call": number + 1 }));
+    let second = before(&mut session, at + 2);
+    assert_ne!(first, second);
+    // Another client has looked at another call.
+    assert_eq!(before(&mut session, at + 1), first);
+    // Nothing of the other kernel is left when the recorded one is launched again.
+    session.ask(json!({ "do": "replace", "call": number, "file": "near.ptx", "repeat": 1 }));
+    session.ask(json!({ "do": "changes", "call": number + 1 }));
+    assert_ne!(before(&mut session, at + 2), second);
+    session.ask(json!({ "do": "restore" }));
+    let again = session.ask(json!({ "do": "changes", "call": number + 1 }));
+    assert_eq!(again["buffers"], recorded["buffers"]);
+    assert_eq!(before(&mut session, at + 2), second);
+}
+
 #[test]
 fn bad_requests_are_answered_and_the_session_goes_on() {
     let Some(place) = recorded(1000, 0) else { return };
@@ -323,7 +359,7 @@ fn bad_requests_are_answered_and_the_session_goes_on() {
         ),
         (
             json!({ "do": "read", "address": y, "bytes": 4, "at": "before" }),
-            "determine the changes of a call first",
+            "no call comes before the start",
         ),
         (
             json!({ "do": "grid", "address": y, "type": "f32", "rows": u64::MAX, "columns": 2 }),

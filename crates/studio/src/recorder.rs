@@ -259,12 +259,14 @@ struct Line {
 
 impl Listener {
     fn run(self, mut child: Child) {
-        let errors = child.stderr.take().map(|errors| {
+        let errors = child.stderr.take().map(|mut errors| {
             thread::spawn(move || {
-                let mut words = String::new();
+                let mut words = Vec::new();
                 // What cannot be read is not shown.
-                let _ = errors.take(MOST_WORDS).read_to_string(&mut words);
-                words
+                let _ = errors.by_ref().take(MOST_WORDS).read_to_end(&mut words);
+                // A child that has more to say is not to fail because nobody reads it.
+                let _ = std::io::copy(&mut errors, &mut std::io::sink());
+                String::from_utf8_lossy(&words).into_owned()
             })
         });
         if let Some(output) = child.stdout.take() {

@@ -15,6 +15,7 @@ mod live;
 mod notes;
 mod pictures;
 mod predictions;
+mod recorder;
 mod replay;
 mod security;
 #[cfg(feature = "sqlite")]

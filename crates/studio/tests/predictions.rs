@@ -158,8 +158,10 @@ fn a_predicted_timeline_has_tiles_neighbors_and_areas() {
     let device = &layout["tracks"][0];
     assert_eq!(device["kind"], "device");
     let generation = layout["generation"].as_str().unwrap();
+    // The first tile of this level has the whole trace.
+    let level = (layout["span_ns"].as_u64().unwrap() / 1024).ilog2() + 1;
     let tiles = server.get(&format!(
-        "t/{id}/{generation}/tiles?level=24&first=0&count=1&rows=0"
+        "t/{id}/{generation}/tiles?level={level}&first=0&count=1&rows=0"
     ));
     assert_eq!((tiles.status, &tiles.body[..4]), (200, &b"TSTL"[..]));
     let cells = &tiles.body[32 + 8..];
@@ -201,6 +203,13 @@ fn a_predicted_timeline_has_tiles_neighbors_and_areas() {
     assert_eq!(session["traces"].as_array().unwrap().len(), 1);
     assert!(changes.error(404).contains("no prediction with number 1048999"));
     server.post("t/0/predict", r#"{"scales": 3}"#).error(400);
+    let backwards = r#"{"scales": [{"name": "*", "factor": -1}]}"#;
+    assert!(
+        server
+            .post("t/0/predict", backwards)
+            .error(400)
+            .contains("0 or more")
+    );
     server.post("t/7/predict", CHANGES).error(404);
 }
 

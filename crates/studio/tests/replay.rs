@@ -2,6 +2,7 @@
 //! program of the test that speaks the protocol.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -26,6 +27,8 @@ while read -r line; do
   case "$line" in
     *die*) printf 'error: the GPU is gone\n\nhint: restart it\n' >&2; exit 2 ;;
     *sleep*) sleep 60 ;;
+    *flood*) yes "{\"id\":$id,\"progress\":{\"pad\":\"$(printf '%01000d' 0)\"}}" | head -n 30000
+      echo "{\"id\":$id,\"ok\":{}}" ;;
     *babble*) echo 'this is no JSON' ;;
     *refuse*) echo "{\"id\":$id,\"error\":\"no such buffer\",\"hint\":\"look for another\",\"readable\":[[0,1]]}" ;;
     *) echo "{\"id\":$id,\"progress\":{\"call\":2}}"; echo '{"id":999,"ok":{}}'; echo "{\"id\":$id,\"ok\":{\"place\":7}}" ;;
@@ -192,6 +195,42 @@ fn requests_are_answered_with_progress_before() {
     // A recording of contents takes its place, and the other child ends.
     place.start(false);
     assert_ne!(place.text("child.pid"), pid);
+}
+
+#[test]
+fn a_page_that_does_not_read_holds_up_no_other_page() {
+    let place = Place::new(Control::Allowed, |_| {});
+    place.start(true);
+    let mut idle = place.server.connect();
+    let request = place.server.post_text("t/0/replay/ask", "{\"do\":\"flood\"}");
+    idle.write_all(request.as_bytes()).unwrap();
+    while !place.path("child.lines").exists() {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let (sender, answered) = std::sync::mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let answer = place.ask(&json!({ "do": "position" }));
+            sender.send(answer.last().unwrap()["ok"]["place"].clone())
+        });
+        let answer = answered.recv_timeout(Duration::from_secs(30));
+        // Otherwise the other thread would wait, too.
+        drop(idle);
+        assert_eq!(answer.ok(), Some(json!(7)));
+    });
+}
+
+#[test]
+fn pages_that_start_at_the_same_moment_share_a_child() {
+    let place = Place::new(Control::Allowed, |_| {});
+    let started: Vec<Value> = thread::scope(|scope| {
+        let pages: Vec<_> = (0..8).map(|_| scope.spawn(|| place.start(true))).collect();
+        let answers = pages.into_iter().map(|page| page.join().unwrap());
+        answers
+            .map(|lines| lines.last().unwrap()["event"].clone())
+            .collect()
+    });
+    assert_eq!(started, vec![json!("ready"); 8]);
 }
 
 #[test]

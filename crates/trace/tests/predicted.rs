@@ -67,6 +67,19 @@ fn with_wait() -> Made {
 }
 
 #[test]
+fn any_number_of_streams_can_be_predicted() {
+    let trace = with_wait().finish();
+    let total = |streams| {
+        let what_if = WhatIf {
+            streams: StreamCount::AtMost(streams),
+            ..WhatIf::default()
+        };
+        predicted(&analysis(&trace), &what_if).total()
+    };
+    assert_eq!(total(usize::MAX), total(8));
+}
+
+#[test]
 fn ops_calls_and_ranges_move_with_what_they_wait_for() {
     let trace = with_wait().finish();
     let analysis = analysis(&trace);

@@ -69,10 +69,7 @@ impl Extent {
         let end = command.destination.saturating_add(command.bytes);
         Self {
             range: command.destination..end,
-            memory: match command.kind {
-                CommandKind::ARRAY => MemoryKind::ARRAY,
-                _ => MemoryKind(command.value as u8),
-            },
+            memory: MemoryKind(command.value as u8),
             variable: String::new(),
         }
     }

@@ -65,16 +65,22 @@ impl Debugger<'_, '_> {
         if place >= self.recording().commands.len() {
             return Err(Error::Unavailable("no call follows the end".to_owned()));
         }
-        let is_known = self.before_place() == Some(place) && self.place() == place + 1 && self.is_settled();
-        if !is_known {
-            self.run_and_hash(place)?;
-        }
+        self.keep_before(place)?;
         let Some(before) = self.before.take() else {
             return Ok(Vec::new());
         };
         let diffs = self.diffs_since(&before, number, limits);
         self.before = Some(before);
         diffs
+    }
+
+    /// Goes to after the call at a position, with the memory from before it kept.
+    fn keep_before(&mut self, place: usize) -> Result<(), Error> {
+        let is_kept = self.before_place() == Some(place) && self.place() == place + 1 && self.is_settled();
+        match is_kept {
+            true => Ok(()),
+            false => self.run_and_hash(place),
+        }
     }
 
     fn run_and_hash(&mut self, place: usize) -> Result<(), Error> {
@@ -183,14 +189,13 @@ impl Debugger<'_, '_> {
         Ok(content)
     }
 
-    /// The contents before the last call whose changes were determined.
-    pub(super) fn contents_before(&self, range: &Range<u64>) -> Result<Vec<u8>, Error> {
-        match &self.before {
-            Some(before) => self.old_contents(before, range),
-            None => Err(Error::Unavailable(
-                "no memory is kept from before a call; determine the changes of a call first".to_owned(),
-            )),
-        }
+    /// The contents before the last call that has run. The call runs again if its memory was not kept.
+    pub(super) fn contents_before(&mut self, range: &Range<u64>) -> Result<Vec<u8>, Error> {
+        let nothing = || Error::Unavailable("no call comes before the start".to_owned());
+        let last = self.place().checked_sub(1).ok_or_else(nothing)?;
+        self.keep_before(last)?;
+        let before = self.before.as_ref().ok_or_else(nothing)?;
+        self.old_contents(before, range)
     }
 
     /// Goes to the end, and compares all memory with the recorded memory.

@@ -94,7 +94,7 @@ impl Diff {
     fn add_element(&mut self, offset: u64, old: &[u8], new: &[u8]) {
         self.different_elements += 1;
         self.different_bytes += old.iter().zip(new).filter(|(old, new)| old != new).count() as u64;
-        let apart = (self.number.value(new) - self.number.value(old)).abs();
+        let apart = self.number.distance(old, new);
         if apart.is_finite() {
             self.largest = self.largest.max(apart);
         }

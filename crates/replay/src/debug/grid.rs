@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::mean::Mean;
 use super::memory::{Memory, Moment, each_chunk};
 use super::number::Number;
 use crate::error::Error;
@@ -44,7 +45,7 @@ pub fn grid(
     let rows = shape.rows.min(most.rows);
     let columns = shape.columns.min(most.columns);
     let count = (rows * columns) as usize;
-    let (mut sums, mut finite, mut others) = (vec![0.0; count], vec![0_u64; count], vec![0_u64; count]);
+    let (mut means, mut others) = (vec![Mean::default(); count], vec![0_u64; count]);
     let (mut row, mut column) = (0, 0);
     each_chunk(memory, moment, range, |bytes| {
         for element in bytes.chunks_exact(number.bytes()) {
@@ -54,8 +55,7 @@ pub fn grid(
             let block = row * rows / shape.rows * columns + column * columns / shape.columns;
             let value = number.value(element);
             if value.is_finite() {
-                sums[block as usize] += value;
-                finite[block as usize] += 1;
+                means[block as usize].add(value);
             } else {
                 others[block as usize] += 1;
             }
@@ -65,11 +65,10 @@ pub fn grid(
             }
         }
     })?;
-    let mean = |(sum, count): (f64, u64)| (count > 0).then(|| sum / count as f64);
     Ok(Grid {
         rows: rows as usize,
         columns: columns as usize,
-        means: sums.into_iter().zip(finite).map(mean).collect(),
+        means: means.iter().map(Mean::value).collect(),
         not_finite: others,
     })
 }

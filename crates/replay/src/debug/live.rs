@@ -52,7 +52,7 @@ impl<'s, 'r> Debugger<'s, 'r> {
         self.place
     }
 
-    /// The position of the call before which [`Moment::Before`] is.
+    /// The position of the call from before which memory is kept.
     pub fn before_place(&self) -> Option<usize> {
         self.before.as_ref().map(|before| before.place)
     }
@@ -109,7 +109,6 @@ impl<'s, 'r> Debugger<'s, 'r> {
         repeat: u32,
     ) -> Result<Vec<Comparison>, Error> {
         self.restore_kernels();
-        self.before = None;
         // The comparison needs the memory of the snapshots.
         self.replay.drop_snapshots();
         self.replay.set_tolerances(tolerances);
@@ -119,7 +118,8 @@ impl<'s, 'r> Debugger<'s, 'r> {
 
     /// Launches the recorded kernels from now on.
     pub fn restore_kernels(&mut self) {
-        self.at = None;
+        // What is kept contains results of the other kernel.
+        (self.at, self.before) = (None, None);
         self.replay.restore_kernels();
     }
 

@@ -12,7 +12,7 @@ pub(super) const CHUNK: u64 = 4 << 20;
 pub enum Moment {
     /// The current position.
     Now,
-    /// Before the last call whose changes were determined.
+    /// Before the last call that has run.
     Before,
     /// The start of the window, as recorded.
     Begin,

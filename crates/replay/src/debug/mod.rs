@@ -8,6 +8,7 @@ mod changes;
 mod diff;
 mod grid;
 mod live;
+mod mean;
 mod memory;
 mod number;
 mod recorded;

@@ -92,6 +92,19 @@ impl Number {
         }
     }
 
+    /// How far two elements are apart. NaN for those that are not finite, or incomplete.
+    pub(super) fn distance(self, one: &[u8], other: &[u8]) -> f64 {
+        if one.len() != self.bytes() || other.len() != self.bytes() {
+            return f64::NAN;
+        }
+        // Large integers that differ can be equal as floating-point numbers.
+        match self.float() {
+            None if self.is_signed() => self.signed(one).abs_diff(self.signed(other)) as f64,
+            None => word(one).abs_diff(word(other)) as f64,
+            Some(_) => (self.value(one) - self.value(other)).abs(),
+        }
+    }
+
     /// The element in words: exact, and as short as possible. Incomplete elements are in hex.
     pub fn text(self, bytes: &[u8]) -> String {
         if bytes.len() != self.bytes() {
@@ -163,6 +176,18 @@ mod tests {
         assert_eq!(Number::F32.text(&1e-30_f32.to_le_bytes()), "1e-30");
         assert_eq!(Number::F32.text(&[1, 2]), "0102");
         assert!(Number::F32.value(&[1, 2]).is_nan());
+    }
+
+    #[test]
+    fn large_integers_that_differ_are_apart() {
+        let [one, other] = [u64::MAX, u64::MAX - 1].map(u64::to_le_bytes);
+        assert_eq!(Number::U64.distance(&one, &other), 1.0);
+        assert_eq!(Number::I64.distance(&one, &1_i64.to_le_bytes()), 2.0);
+        assert!(Number::U64.distance(&one, &other[..3]).is_nan());
+        assert_eq!(
+            Number::F32.distance(&1_f32.to_le_bytes(), &3_f32.to_le_bytes()),
+            2.0
+        );
     }
 
     #[test]

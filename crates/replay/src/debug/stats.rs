@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::mean::Mean;
 use super::memory::{Memory, Moment, each_chunk};
 use super::number::Number;
 use crate::error::Error;
@@ -48,7 +49,7 @@ impl Stats {
         ))
     }
 
-    fn add(&mut self, value: f64, sum: &mut f64) {
+    fn add(&mut self, value: f64, mean: &mut Mean) {
         self.elements += 1;
         if value.is_nan() {
             self.nan += 1;
@@ -62,7 +63,7 @@ impl Stats {
             }
             self.min = Some(self.min.map_or(value, |min| min.min(value)));
             self.max = Some(self.max.map_or(value, |max| max.max(value)));
-            *sum += value;
+            mean.add(value);
         }
     }
 }
@@ -80,14 +81,13 @@ pub fn stats(
     bins: usize,
 ) -> Result<Stats, Error> {
     let mut stats = Stats::default();
-    let mut sum = 0.0;
+    let mut mean = Mean::default();
     each_chunk(memory, moment, range, |bytes| {
         for element in bytes.chunks_exact(number.bytes()) {
-            stats.add(number.value(element), &mut sum);
+            stats.add(number.value(element), &mut mean);
         }
     })?;
-    let finite = stats.finite();
-    stats.mean = (finite > 0).then(|| sum / finite as f64);
+    stats.mean = mean.value();
     let (Some(min), Some(max)) = (stats.min, stats.max) else {
         return Ok(stats);
     };

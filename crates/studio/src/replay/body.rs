@@ -37,12 +37,22 @@ impl LineBody {
 }
 
 impl LineSender {
+    /// Waits for a page that is slow.
     pub(crate) async fn send(&self, value: &Value) {
-        let mut line = value.to_string();
-        line.push('\n');
         // The page may be gone.
-        let _ = self.0.send(line.into()).await;
+        let _ = self.0.send(line(value)).await;
     }
+
+    /// Sends a line that may be left out: a page that does not read gets no more of them.
+    pub(crate) fn offer(&self, value: &Value) {
+        let _ = self.0.try_send(line(value));
+    }
+}
+
+fn line(value: &Value) -> Bytes {
+    let mut line = value.to_string();
+    line.push('\n');
+    line.into()
 }
 
 impl HttpBody for LineBody {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{self, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use tokio::sync::mpsc;
@@ -17,7 +17,8 @@ const MOST_TALK: usize = 8 << 10;
 /// A running program.
 #[derive(Debug)]
 pub(super) struct Child {
-    process: Arc<Mutex<process::Child>>,
+    /// `None` after it was killed.
+    process: Mutex<Option<process::Child>>,
     talk: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -38,7 +39,7 @@ impl Child {
             .spawn()?;
         let (input, output, errors) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
         let child = Self {
-            process: Arc::new(Mutex::new(process)),
+            process: Mutex::new(Some(process)),
             talk: Arc::default(),
         };
         let (sender, lines) = mpsc::unbounded_channel();
@@ -56,22 +57,21 @@ impl Child {
         Ok((child, Pipes { input, lines }))
     }
 
-    /// Ends it at once.
+    /// Ends it at once, without waiting: a driver can take long to free the memory of a process.
     pub(super) fn kill(&self) {
-        let mut process = self.process();
+        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut process) = process else { return };
         // It may have ended.
         let _ = process.kill();
-        let _ = process.wait();
+        let reaper = thread::Builder::new().name("replay-end".to_owned());
+        // Without a thread, the process stays in the table until the server ends.
+        let _ = reaper.spawn(move || process.wait());
     }
 
     /// What it printed last, without colors.
     pub(super) fn talk(&self) -> String {
         let talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&talk).trim().to_owned()
-    }
-
-    fn process(&self) -> MutexGuard<'_, process::Child> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -62,11 +62,25 @@ impl Replays {
         self.lock().get(&trace).cloned()
     }
 
-    /// Takes a session instead of another one, which ends.
-    pub(crate) fn put(&self, trace: usize, session: &Arc<Session>) {
-        if let Some(other) = self.lock().insert(trace, Arc::clone(session)) {
+    /// The session of a trace that runs and is wanted, or a new one in place of the other one, which ends. Pages that
+    /// start at the same moment get the same one.
+    pub(crate) fn get_or_start<E>(
+        &self,
+        trace: usize,
+        is_wanted: impl FnOnce(&Session) -> bool,
+        start: impl FnOnce() -> Result<Arc<Session>, E>,
+    ) -> Result<Arc<Session>, E> {
+        let mut sessions = self.lock();
+        if let Some(other) = sessions.get(&trace) {
+            if !matches!(other.status(), Status::Ended(_)) && is_wanted(other) {
+                return Ok(Arc::clone(other));
+            }
+            // First, because both would need memory of the GPU.
             other.end("another replay of this trace was started");
         }
+        let session = start()?;
+        sessions.insert(trace, Arc::clone(&session));
+        Ok(session)
     }
 
     /// Ends the children, with the server.

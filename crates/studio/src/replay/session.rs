@@ -105,18 +105,25 @@ impl Session {
     /// Waits for the first line, and sends progress and then that line to a page.
     pub(crate) async fn wait_until_ready(self: Arc<Self>, page: LineSender) {
         let mut pipes = self.pipes.lock().await;
-        if let Status::Ready(ready) = self.status() {
-            return page.send(&ready).await;
-        }
+        let line = match self.status() {
+            Status::Ready(ready) => ready,
+            _ => self.first_line(&mut pipes, &page).await,
+        };
+        // Other pages do not wait for this one to read.
+        drop(pipes);
+        page.send(&line).await;
+    }
+
+    async fn first_line(&self, pipes: &mut Pipes, page: &LineSender) -> Value {
         let wanted = |line: &Value| line["event"] == "ready";
-        let line = self.answer(&mut pipes, &page, wanted).await;
+        let line = self.answer(pipes, page, wanted).await;
         if line["event"] == "ready" {
             let mut status = self.lock();
             if matches!(*status, Status::Starting) {
                 *status = Status::Ready(line.clone());
             }
         }
-        page.send(&line).await;
+        line
     }
 
     /// Sends a request, and sends progress and then the answer to a page. The child works to the end of a request, also
@@ -129,10 +136,16 @@ impl Session {
         let mut line = Value::Object(request).to_string();
         line.push('\n');
         // A child that has ended does not read, and its last lines say why.
-        let _ = pipes.write(line).await;
+        if tokio::time::timeout(self.silence_limit, pipes.write(line))
+            .await
+            .is_err()
+        {
+            self.end_silent();
+        }
         let is_answer = |line: &Value| line["id"] == id && line.get("progress").is_none();
         let answer = self.answer(&mut pipes, &page, is_answer).await;
         self.note_use();
+        drop(pipes);
         page.send(&answer).await;
     }
 
@@ -149,16 +162,13 @@ impl Session {
                 Ok(Some(line)) => line,
                 Ok(None) => return self.ended(failed.as_ref()),
                 Err(_) => {
-                    self.end(&format!(
-                        "the replay wrote nothing for {} s, and was ended",
-                        self.silence_limit.as_secs()
-                    ));
+                    self.end_silent();
                     return self.ended(None);
                 }
             };
             match serde_json::from_str::<Value>(&line) {
                 Ok(line) if is_wanted(&line) => return line,
-                Ok(line) if line.get("progress").is_some() => page.send(&line).await,
+                Ok(line) if line.get("progress").is_some() => page.offer(&line),
                 Ok(line) if line["event"] == "failed" => failed = Some(line),
                 // Answers to requests that nobody waits for any longer.
                 Ok(_) => {}
@@ -168,6 +178,13 @@ impl Session {
                 }
             }
         }
+    }
+
+    fn end_silent(&self) {
+        self.end(&format!(
+            "the replay wrote nothing for {} s, and was ended",
+            self.silence_limit.as_secs()
+        ));
     }
 
     /// The error for a request that the child did not answer.

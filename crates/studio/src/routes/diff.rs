@@ -7,12 +7,11 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tracesmith_trace::Trace;
-use tracesmith_trace::analysis::{Analysis, DiffKey, DiffReport};
-use tracesmith_trace::reconstruct::Window;
+use tracesmith_trace::analysis::{DiffKey, DiffReport};
 
 use super::Subject;
 use crate::payload::{Keep, Payload};
+use crate::ready::Ready;
 use crate::reply::{Asked, Failure};
 use crate::studio::Studio;
 
@@ -35,7 +34,7 @@ pub(super) async fn diff(
     let after = Subject::of(&studio, pair.b).await?;
     let question = before.question(&format!("diff {} {}", after.stamp(), pair.by));
     let answer = studio.answers.get(&studio.work, question, move |_| {
-        Payload::json(&compared(&before.ready.trace, &after.ready.trace, by)?)
+        Payload::json(&compared(&before.ready, &after.ready, by)?)
     });
     Ok(answer.await?.response(&headers, Keep::No))
 }
@@ -50,10 +49,10 @@ fn key(text: &str) -> Result<DiffKey, Failure> {
 }
 
 /// The report with what the command adds to it. A page has no limit that the second trace could be over.
-fn compared(before: &Arc<Trace>, after: &Arc<Trace>, by: DiffKey) -> Result<Value, Failure> {
-    let a = Analysis::of(before, Window::default())?;
-    let b = Analysis::of(after, Window::default())?;
-    let report = DiffReport::of(&a, &b, by)?;
+fn compared(before: &Ready, after: &Ready, by: DiffKey) -> Result<Value, Failure> {
+    let a = &before.facts.whole(&before.trace)?.analysis;
+    let b = &after.facts.whole(&after.trace)?.analysis;
+    let report = DiffReport::of(a, b, by)?;
     let mut answer = serde_json::to_value(&report).map_err(|_| Failure::bug())?;
     answer["is_over"] = Value::Null;
     answer["doubts_a"] = json!(a.activity.doubts);

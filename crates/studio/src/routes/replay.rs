@@ -91,33 +91,21 @@ pub(super) async fn start(
     }
     let replayer = studio.replays.replayer().ok_or_else(no_replayer)?;
     let subject = Subject::of(&studio, id).await?;
-    let running = studio.replays.get(id).filter(|session| {
-        let is_alive = !matches!(session.status(), Status::Ended(_));
-        is_alive && session.mode == mode && session.stamp == subject.stamp()
-    });
-    let session = match running {
-        Some(session) => session,
-        None => begin(&studio, replayer, &subject, mode)?,
-    };
+    let is_wanted = |session: &Session| session.mode == mode && session.stamp == subject.stamp();
+    let session = studio
+        .replays
+        .get_or_start(id, is_wanted, || begin(replayer, &subject, mode))?;
     let (page, body) = LineBody::new();
     tokio::spawn(session.wait_until_ready(page));
     Ok(body.response())
 }
 
-fn begin(
-    studio: &Studio,
-    replayer: &Replayer,
-    subject: &Subject,
-    mode: Mode,
-) -> Result<Arc<Session>, Failure> {
-    let opened = &subject.opened;
-    let session = Session::start(replayer, &opened.path, mode, &subject.stamp());
-    let session = session.map_err(|error| {
+fn begin(replayer: &Replayer, subject: &Subject, mode: Mode) -> Result<Arc<Session>, Failure> {
+    let session = Session::start(replayer, &subject.opened.path, mode, &subject.stamp());
+    session.map_err(|error| {
         let text = format!("cannot start {}: {error}", replayer.program.display());
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text)
-    })?;
-    studio.replays.put(opened.id, &session);
-    Ok(session)
+    })
 }
 
 /// Sends a request to the child. The last line is the answer.
@@ -174,11 +162,7 @@ pub(super) async fn stop(
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     if let Some(session) = studio.replays.get(id) {
-        let end = move |_: &_| {
-            session.end("the replay was stopped");
-            Ok(())
-        };
-        studio.work.run(Length::Quick, end).await?;
+        session.end("the replay was stopped");
     }
     Ok(Payload::json(&Value::Object(Map::new()))?.response(&headers, Keep::No))
 }

@@ -66,10 +66,15 @@ export function move(change) {
   }
 }
 
+/** Whether the file was opened once for both layouts: then shapes keep their numbers. @param {Layout} a @param {Layout} b */
+export function isSameReading(a, b) {
+  const stamp = (/** @type {Layout} */ { generation }) => generation.slice(0, generation.lastIndexOf('-'));
+  return stamp(a) === stamp(b);
+}
+
 /** Whether rows, shapes and times mean the same in both layouts. @param {Layout} before @param {Layout} next */
 export function continues(before, next) {
-  const stamp = (/** @type {Layout} */ { generation }) => generation.slice(0, generation.lastIndexOf('-'));
-  return stamp(before) === stamp(next) && before.origin_ns === next.origin_ns && before.tracks.length > 0;
+  return isSameReading(before, next) && before.origin_ns === next.origin_ns && before.tracks.length > 0;
 }
 
 /**
@@ -108,7 +113,7 @@ export function carriedOver(state, before, next) {
   if (state.selection) {
     const { selection } = state;
     const place = row(selection.row);
-    if (place === null) change.selection = null;
+    if (place === null || !isSameReading(before, next)) change.selection = null;
     else if (place !== selection.row || shift !== 0)
       change.selection = { ...selection, row: place, start: selection.start + shift };
   }

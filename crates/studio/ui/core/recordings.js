@@ -6,6 +6,7 @@ import { getJson } from './api.js';
 
 /** @type {Set<(recordings: Recording[]) => void>} */
 const listeners = new Set();
+let latest = 0;
 
 /** Calls `listener` with all recordings when one has changed. @param {(recordings: Recording[]) => void} listener */
 export function onRecordings(listener) {
@@ -14,7 +15,10 @@ export function onRecordings(listener) {
 
 /** Asks how all recordings are. */
 export async function refreshRecordings() {
+  latest += 1;
+  const turn = latest;
   /** @type {Recording[] | null} */
   const recordings = await getJson('recordings').catch(() => null);
-  if (recordings) for (const listener of listeners) listener(recordings);
+  // An answer that was overtaken shows what was before.
+  if (recordings && turn === latest) for (const listener of listeners) listener(recordings);
 }

@@ -4,7 +4,7 @@ import { connectAddress, laterOfAddress, stateOfAddress, traceOfAddress } from '
 import { ApiError, connectionState, getJson, isAbort, onConnection, onStale, readEvents } from './api.js';
 import { connectCompare } from './compare.js';
 import { abortLayers, renewLayers, showLayer } from './layers.js';
-import { answersFor, carriedOver, continues, isHeld, isRecording, move, watchEdge } from './live.js';
+import { answersFor, carriedOver, continues, isHeld, isRecording, isSameReading, move, watchEdge } from './live.js';
 import { refreshRecordings } from './recordings.js';
 import { ShapeTable } from './shapes.js';
 import { loadSteps } from './steps.js';
@@ -120,7 +120,7 @@ async function show(layout, signal) {
   const answers = answersFor(layout);
   if (answers !== store.get().answers) loadSteps(trace, layout, signal);
   if (before?.state === 'ready') {
-    const carried = before.live ? carriedOver(store.get(), before, layout) : {};
+    const carried = before.live || !isSameReading(before, layout) ? carriedOver(store.get(), before, layout) : {};
     move({ layout, shapes, answers, problem: '', ...carried });
     if (isRecording(before) && !isRecording(layout)) store.announce('The recording has ended');
     return;
@@ -164,12 +164,17 @@ export async function applyLater() {
 
 /** Selects the slice that starts there. @param {{row: number, start: number}} pending */
 async function choose(pending) {
+  const { trace, selection } = store.get();
   const layer = store.layerOf(pending.row);
   try {
     const at = pointAfter({ ...pending, row: layer.local(pending.row) });
     /** @type {import('./answers.d.ts').Slice | null} */
     const slice = await getJson(`t/${layer.trace}/neighbor`, { ...at, direction: 'previous' });
-    if (slice && slice.start === pending.start) store.set({ selection: layer.placed(slice) }, { history: 'none' });
+    // Another trace may have been opened meanwhile, or another event selected.
+    const isStill = store.get().trace === trace && store.get().selection === selection;
+    const isThere = store.layerOf(pending.row).trace === layer.trace;
+    if (slice?.start === pending.start && isStill && isThere)
+      store.set({ selection: layer.placed(slice) }, { history: 'none' });
   } catch (error) {
     report(error);
   }
@@ -244,7 +249,8 @@ async function look(trace) {
   const next = await getJson(`t/${trace}/layout`, {}, { signal });
   if (signal.aborted) return;
   const { layout } = store.get();
-  if (next.state !== 'ready') store.set({ layout: next }, { history: 'none' });
+  // The file is read again, from the beginning.
+  if (next.state !== 'ready') await follow();
   else if (layout && isHeld(next)) store.set({ behind: next.span_ns - layout.span_ns }, { history: 'none' });
   else await show(next, signal);
 }

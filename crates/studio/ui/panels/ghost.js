@@ -71,7 +71,9 @@ class Ghost extends HTMLElement {
     const changes = chosenChanges();
     const isWhole = layout?.state === 'ready' && layout.live?.state !== 'recording';
     const isWanted = isWhole && !isEmpty(changes) && !isHidden();
-    const question = isWanted ? `${trace} ${layout.path} ${changesQuery(changes)}` : '';
+    // A file that is read again gets another prediction. New idle rows change nothing.
+    const stamp = layout?.generation.split('-')[0];
+    const question = isWanted ? `${trace} ${stamp} ${layout.path} ${changesQuery(changes)}` : '';
     if (question === this.#wanted) {
       this.#show();
       return;

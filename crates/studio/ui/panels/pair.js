@@ -13,6 +13,8 @@ import { mark } from './marked.js';
 
 /** Rows that are asked at once. */
 const ROWS_AT_ONCE = 64;
+/** The kernel that was chosen last. */
+let latest = 0;
 
 /**
  * Selects a run of a kernel in the first trace, outlines its partner in the second, and moves to both. Runs of the step
@@ -23,6 +25,8 @@ const ROWS_AT_ONCE = 64;
 export async function showPair({ name, renamed_to, fate }, by) {
   const [a, b] = ['a', 'b'].map((key) => store.layers().find((layer) => layer.key === key));
   if (!a || !b) return;
+  latest += 1;
+  const turn = latest;
   const shapes = {
     a: fate === 'new' ? -1 : shapeOf(a, name, by),
     b: fate === 'gone' ? -1 : shapeOf(b, renamed_to ?? name, by),
@@ -30,6 +34,9 @@ export async function showPair({ name, renamed_to, fate }, by) {
   timeline()?.setHighlight({ shape: shapes.a, also: { b: shapes.b } });
   const step = stepInView(a, b);
   const [first, second] = await Promise.all([runOf(a, shapes.a, step), runOf(b, shapes.b, step)]);
+  // Another kernel may have been chosen meanwhile, or other traces.
+  const isThere = [a, b].every(({ key, trace }) => store.layers().some((one) => one.key === key && one.trace === trace));
+  if (turn !== latest || !isThere) return;
   const chosen = first ?? second;
   if (!chosen) {
     store.announce(`The timeline has no single slice for ${name}.`);

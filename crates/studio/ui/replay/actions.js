@@ -112,6 +112,7 @@ class ReplayActions extends ReplayPart {
       { do: 'compare', type: this.model.type },
       (/** @type {import('./answers.d.ts').EndComparison} */ found) => {
         const all = `${counted(found.buffer_count, 'buffer')} (${bytes(found.bytes)})`;
+        if (found.buffer_count === 0) return [h('p', {}, 'The recording contains no memory to compare.')];
         if (found.same) return [h('p', { 'data-fact': 'compared' }, `Same as recorded: ${all}.`)];
         return [
           h(

@@ -225,7 +225,8 @@ export class ReplayModel extends EventTarget {
       }
       /** @type {import('./answers.d.ts').Buffers} */
       const { buffers } = await this.ask('Going to the call', { do: 'buffers', call: call.number });
-      if (call !== this.call) return;
+      // Another call, or the other side of this one, is next.
+      if (this.#isStale) return;
       this.changed = changed;
       this.buffers = withChanged(buffers, changed);
       this.moved();

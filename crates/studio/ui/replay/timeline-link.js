@@ -26,22 +26,26 @@ export async function showOnTimeline(model, call) {
   const places = await placesOf(model, call.correlation);
   const at = alike(model, call).indexOf(call);
   const place = places.filter((one) => isAlike(one, call))[at];
-  // Another call may have been chosen meanwhile.
-  if (place && turn === latest) store.select(place, { reveal: true, history: 'replace' });
+  // Another call may have been chosen meanwhile, or another trace opened.
+  if (place && turn === latest && store.get().trace === model.trace) store.select(place, { reveal: true, history: 'replace' });
 }
 
 /**
- * The call of the selected event. Null if the event is not in the recording.
+ * The call of the selected event. Null if the event is not in the recording, which is of one process of the open trace.
  * @param {ReplayModel} model
  * @param {Slice} slice
  * @param {AbortSignal} signal
  * @returns {Promise<Call|null>}
  */
 export async function callOf(model, slice, signal) {
+  if (store.layerOf(slice.row).key !== 'a') return null;
   try {
     const { fields, kind } = await eventOf(slice, signal);
-    const correlation = Number(fields.find(([name]) => name === 'correlation')?.[1] ?? 0);
-    const same = model.calls.filter((call) => correlation > 0 && call.correlation === correlation);
+    const number = (/** @type {string} */ wanted) => Number(fields.find(([name]) => name === wanted)?.[1] ?? 0);
+    const correlation = number('correlation');
+    // Processes number their calls alike.
+    const isRecorded = correlation > 0 && number('process') === model.ready?.process;
+    const same = model.calls.filter((call) => isRecorded && call.correlation === correlation);
     if (same.length <= 1 || kind === 'api') return same[0] ?? null;
     // The nodes of a graph have one correlation: the n-th of a name is the n-th call of that name.
     const places = await placesOf(model, correlation);

@@ -53,14 +53,22 @@ impl Numbering {
             .iter()
             .map(|track| (&track.key, (track.first_row, track.rows)))
             .collect();
+        let owners = earlier.map_or(&[][..], |grid| &grid.owners);
+        let mut numbers: FxHashMap<&TrackKey, Vec<usize>> = FxHashMap::default();
+        for (number, owner) in owners.iter().enumerate() {
+            numbers.entry(&owner.track).or_default().push(number);
+        }
         let tracks = tracks.into_iter().map(|(key, mut rows)| {
             let at = known.get(&key).copied();
             // A lane that has become empty keeps its number.
             let least = at.map_or(0, |(_, lanes)| lanes as usize);
             rows.resize_with(rows.len().max(least), || Arc::new(Row::empty()));
             let lanes = rows.len() as u32;
-            if at.is_some() {
-                self.show(&key, &rows);
+            // All numbers of the track show these rows.
+            for number in numbers.get(&key).into_iter().flatten() {
+                if let Some(lane) = rows.get(owners[*number].lane as usize) {
+                    self.rows[*number] = Arc::clone(lane);
+                }
             }
             let (first_row, rows) = match at {
                 Some((first_row, known)) if known == lanes => (first_row, lanes),
@@ -69,17 +77,6 @@ impl Numbering {
             Placed { key, first_row, rows }
         });
         tracks.collect()
-    }
-
-    /// Lets all numbers of a track show these rows.
-    fn show(&mut self, key: &TrackKey, lanes: &[Arc<Row>]) {
-        for (row, owner) in self.rows.iter_mut().zip(&self.owners) {
-            if owner.track == *key
-                && let Some(lane) = lanes.get(owner.lane as usize)
-            {
-                *row = Arc::clone(lane);
-            }
-        }
     }
 
     fn append(&mut self, key: &TrackKey, rows: Vec<Arc<Row>>) -> u32 {

@@ -142,6 +142,8 @@ pub(crate) struct StreamLimit {
 impl StreamLimit {
     pub(crate) fn new(activity: &Activity, per_device: usize) -> Self {
         let devices = activity.devices();
+        // More places than streams are never used. The number can be any that somebody typed.
+        let per_device = per_device.min(activity.lanes.len().max(1));
         let mut used = vec![0usize; devices.len()];
         let place_of = activity
             .lane_ids()

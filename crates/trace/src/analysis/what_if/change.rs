@@ -1,7 +1,8 @@
 //! What is to be different, and how that changes a simulation.
 
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize};
 use tracesmith_format::{DeviceId, StackId};
 
 use super::super::source_line::source_line;
@@ -56,7 +57,20 @@ pub struct Scale {
     /// Matches the names of the ops.
     pub name: NamePattern,
     /// How many times as long they take.
+    #[serde(deserialize_with = "factor")]
     pub factor: f64,
+}
+
+/// A factor that time can have.
+fn factor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let factor = f64::deserialize(deserializer)?;
+    match factor >= 0.0 {
+        true => Ok(factor),
+        false => Err(D::Error::invalid_value(
+            Unexpected::Float(factor),
+            &"a factor of 0 or more",
+        )),
+    }
 }
 
 /// A change, while a graph is simulated with it.

@@ -77,7 +77,8 @@ impl<'s, 'r> Online<'s, 'r> {
     fn compare(&mut self, how: &How) -> Result<Value, Failure> {
         let found = self.debugger.compare_end(how.number(), how.limits())?;
         Ok(json!({
-            "same": found.different.is_empty(), "buffer_count": found.buffers, "bytes": found.bytes,
+            // Without recorded memory nothing is known to be the same.
+            "same": found.buffers > 0 && found.different.is_empty(), "buffer_count": found.buffers, "bytes": found.bytes,
             "buffers": answer::buffer_diffs(&found.different),
         }))
     }
