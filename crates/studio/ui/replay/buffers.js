@@ -34,7 +34,11 @@ class ReplayBuffers extends ReplayPart {
     const chosen = buffer ? `replay-buffer-${pointerOf(buffer)}` : '';
     if (chosen) this.#list.setAttribute('aria-activedescendant', chosen);
     else this.#list.removeAttribute('aria-activedescendant');
-    if (buffers.length === 0) fill(this.#list, h('p', { class: 'faint' }, call ? 'This call uses no buffer.' : ''));
+    // A list box without an option is none.
+    const isEmpty = buffers.length === 0;
+    this.#list.setAttribute('role', isEmpty ? 'group' : 'listbox');
+    this.#list.tabIndex = isEmpty ? -1 : 0;
+    if (isEmpty) fill(this.#list, h('p', { class: 'faint' }, call ? 'This call uses no buffer.' : ''));
     else
       fill(
         this.#list,

@@ -42,6 +42,8 @@ class ReplayCalls extends ReplayPart {
     const { calls, call } = this.model;
     const isOther = this.#drawn !== calls;
     this.#drawn = calls;
+    // A list box without an option is none.
+    this.#list.setAttribute('role', calls.length > 0 ? 'listbox' : 'group');
     this.#body.style.height = `${calls.length * ROW_HEIGHT}px`;
     const number = call?.number ?? -1;
     if (number !== this.#chosen || isOther) {
