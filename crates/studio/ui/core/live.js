@@ -66,7 +66,7 @@ export function move(change) {
   }
 }
 
-/** Whether the file was opened once for both layouts: then shapes keep their numbers. @param {Layout} a @param {Layout} b */
+/** Whether both are of one opening of the file: then shapes keep numbers. @param {Layout} a @param {Layout} b */
 export function isSameReading(a, b) {
   const stamp = (/** @type {Layout} */ { generation }) => generation.slice(0, generation.lastIndexOf('-'));
   return stamp(a) === stamp(b);

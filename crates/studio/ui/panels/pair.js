@@ -35,7 +35,8 @@ export async function showPair({ name, renamed_to, fate }, by) {
   const step = stepInView(a, b);
   const [first, second] = await Promise.all([runOf(a, shapes.a, step), runOf(b, shapes.b, step)]);
   // Another kernel may have been chosen meanwhile, or other traces.
-  const isThere = [a, b].every(({ key, trace }) => store.layers().some((one) => one.key === key && one.trace === trace));
+  const layers = store.layers();
+  const isThere = [a, b].every(({ key, trace }) => layers.some((one) => one.key === key && one.trace === trace));
   if (turn !== latest || !isThere) return;
   const chosen = first ?? second;
   if (!chosen) {

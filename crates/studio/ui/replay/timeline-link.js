@@ -27,7 +27,8 @@ export async function showOnTimeline(model, call) {
   const at = alike(model, call).indexOf(call);
   const place = places.filter((one) => isAlike(one, call))[at];
   // Another call may have been chosen meanwhile, or another trace opened.
-  if (place && turn === latest && store.get().trace === model.trace) store.select(place, { reveal: true, history: 'replace' });
+  const isStill = turn === latest && store.get().trace === model.trace;
+  if (place && isStill) store.select(place, { reveal: true, history: 'replace' });
 }
 
 /**
