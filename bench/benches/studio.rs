@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use tracesmith_bench::figure::{print, print_head};
-use tracesmith_bench::memory::peak_bytes;
+use tracesmith_bench::memory::{peak_bytes, resident_bytes};
 use tracesmith_bench::training_trace::write_jobs;
 use tracesmith_bench::workload::Random;
 use tracesmith_studio::{Options, Server};
@@ -33,6 +33,8 @@ use tracesmith_trace::grid::{Grid, GridOptions};
 const ONCE: &str = "TRACESMITH_BENCH_STUDIO_ONCE";
 /// The same in a process that is to serve it.
 const SERVED: &str = "TRACESMITH_BENCH_STUDIO_SERVED";
+/// The server has forgotten analyses by then that nobody asks about.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(80);
 /// Processes with a GPU each: eight streams and two threads. These are 40 rows, and one for each GPU.
 const JOBS: u32 = 4;
 /// Rows on a screen.
@@ -88,6 +90,7 @@ fn serve(path: &Path) {
     print("until the layout is there", seconds(ready), "under 2 s");
     print("  processor time of all threads", seconds(work), "");
     print_peak("peak memory until then", "under 800 MB");
+    print_resident("memory then");
     let span = layout["span_ns"].as_u64().unwrap();
     let level = (span / CELLS).max(1).ilog2();
     let tiles = (span >> level) / CELLS + 1;
@@ -113,6 +116,7 @@ fn serve(path: &Path) {
         "",
     );
     print_peak("peak memory until then", "under 800 MB");
+    print_resident("memory then");
     for name in ["utilization", "idle", "steps", "findings"] {
         page.ask(&format!("t/0/analysis/{name}"));
     }
@@ -127,6 +131,9 @@ fn serve(path: &Path) {
         "",
     );
     print_peak("peak memory until then", "under 800 MB");
+    print_resident("memory then");
+    thread::sleep(FORGOTTEN_AFTER);
+    print_resident("memory when nobody has asked for a while");
 }
 
 /// Asks a server as a page does.
@@ -174,6 +181,12 @@ impl Page {
             assert_ne!(layout["state"], "failed", "{layout}");
             thread::sleep(Duration::from_millis(10));
         }
+    }
+}
+
+fn print_resident(name: &str) {
+    if let Some(bytes) = resident_bytes() {
+        print(name, megabytes(bytes), "under 800 MB");
     }
 }
 

@@ -1,6 +1,8 @@
-//! What is worked out of a trace when somebody first asks for it, and then kept as long as the trace is open.
+//! What is worked out of a trace when somebody first asks for it. Most of it is kept as long as the trace is open; the
+//! rebuilt trace, which takes most memory, only while somebody asks about it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracesmith_format::tables::{Frame, Symbol};
@@ -10,10 +12,16 @@ use tracesmith_trace::{EventStacks, Trace};
 
 use crate::reply::Failure;
 
+/// The rebuilt trace is forgotten when nobody has asked for so long.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+/// Of so many kernels and calls it takes little memory, and is kept.
+const KEPT_EVENTS: u64 = 500_000;
+
 /// What was worked out of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
-    whole: OnceLock<Result<Arc<Whole>, Failure>>,
+    whole: Mutex<Option<(Arc<Whole>, Instant)>>,
+    building: Mutex<()>,
     stacks: OnceLock<Result<EventStacks, Failure>>,
     sources: OnceLock<FxHashSet<String>>,
 }
@@ -40,19 +48,56 @@ pub(crate) struct Ties {
 
 impl Facts {
     /// The whole trace, rebuilt.
-    pub(crate) fn whole(&self, trace: &Arc<Trace>) -> Result<&Arc<Whole>, Failure> {
-        let whole = self.whole.get_or_init(|| {
-            let analysis = Analysis::of(trace, Window::default())?;
-            let mut gaps = Vec::new();
-            Timeline::swept(&analysis.activity, &[], |gap| gaps.push(gap));
-            gaps.sort_by_key(|gap| (gap.device, gap.from));
-            Ok(Arc::new(Whole {
-                analysis,
-                gaps,
-                ties: OnceLock::new(),
-            }))
+    pub(crate) fn whole(&self, trace: &Arc<Trace>) -> Result<Arc<Whole>, Failure> {
+        if let Some(whole) = self.known_whole() {
+            return Ok(whole);
+        }
+        let _alone = self.build_alone();
+        if let Some(whole) = self.known_whole() {
+            return Ok(whole);
+        }
+        let analysis = Analysis::of(trace, Window::default())?;
+        let mut gaps = Vec::new();
+        Timeline::swept(&analysis.activity, &[], |gap| gaps.push(gap));
+        gaps.sort_by_key(|gap| (gap.device, gap.from));
+        let whole = Arc::new(Whole {
+            analysis,
+            gaps,
+            ties: OnceLock::new(),
         });
-        whole.as_ref().map_err(Clone::clone)
+        *self.lock_whole() = Some((Arc::clone(&whole), Instant::now()));
+        Ok(whole)
+    }
+
+    /// Held by those who rebuild the trace or a part of it. A page asks for several analyses at once: each would take the
+    /// memory of all.
+    pub(crate) fn build_alone(&self) -> MutexGuard<'_, ()> {
+        self.building.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets a large trace that was rebuilt and that nobody has asked about for a while.
+    pub(crate) fn forget_unused(&self, trace: &Trace) {
+        if trace.kernels.rows() + trace.api_calls.rows() > KEPT_EVENTS {
+            self.forget(trace, KEPT_FOR);
+        }
+    }
+
+    fn forget(&self, trace: &Trace, unused: Duration) {
+        let forgotten = self.lock_whole().take_if(|(_, used)| used.elapsed() >= unused);
+        // Not under the lock: this takes a while.
+        drop(forgotten);
+        Analysis::forget_unused(trace, unused);
+    }
+
+    fn known_whole(&self) -> Option<Arc<Whole>> {
+        let mut whole = self.lock_whole();
+        let (whole, used) = whole.as_mut()?;
+        *used = Instant::now();
+        Some(Arc::clone(whole))
+    }
+
+    fn lock_whole(&self) -> MutexGuard<'_, Option<(Arc<Whole>, Instant)>> {
+        self.whole.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The stacks of events.
@@ -127,5 +172,44 @@ impl Ties {
             .iter()
             .take_while(move |(other, _)| *other == op);
         of_op.map(|(_, call)| *call)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_rebuilt_trace_is_forgotten_when_it_is_not_used() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/train-h200.sbt");
+        let trace = Arc::new(Trace::open(Path::new(path)).unwrap());
+        let facts = Facts::default();
+        let whole = facts.whole(&trace).unwrap();
+        let gaps = whole.gaps.clone();
+        facts.forget(&trace, KEPT_FOR);
+        let again = facts.whole(&trace).unwrap();
+        assert!(Arc::ptr_eq(&whole, &again));
+        let activity = Arc::downgrade(&whole.analysis.activity);
+        drop((whole, again));
+        assert!(activity.upgrade().is_some(), "it is kept");
+        facts.forget(&trace, Duration::ZERO);
+        assert!(activity.upgrade().is_none(), "it is forgotten");
+        assert_eq!(facts.whole(&trace).unwrap().gaps, gaps);
+    }
+
+    #[test]
+    fn those_who_ask_at_once_get_the_same() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/train-h200.sbt");
+        let trace = Arc::new(Trace::open(Path::new(path)).unwrap());
+        let facts = Facts::default();
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let askers: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| facts.whole(&trace).unwrap()))
+                .collect();
+            askers.into_iter().map(|asker| asker.join().unwrap()).collect()
+        });
+        assert!(all.iter().all(|whole| Arc::ptr_eq(whole, &all[0])));
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::events::{Change, Hub};
-use crate::opened::Opened;
+use crate::opened::{Opened, State};
 use crate::reply::Failure;
 use crate::tabs::Tabs;
 
@@ -95,6 +95,15 @@ impl Library {
     /// All of them, in order.
     pub(crate) fn all(&self) -> Vec<Arc<Opened>> {
         self.lock().iter().map(|slot| Arc::clone(&slot.current)).collect()
+    }
+
+    /// Forgets what takes much memory and nobody has asked about for a while.
+    pub(crate) fn forget_unused(&self) {
+        for opened in self.all() {
+            if let State::Ready(ready) = opened.state() {
+                ready.facts.forget_unused(&ready.trace);
+            }
+        }
     }
 
     /// Held by those who write notes.

@@ -1,5 +1,6 @@
 //! The server: its addresses, its key, and how it ends.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ const RUNTIME_THREADS: usize = 2;
 const BLOCKING_THREADS: usize = 16;
 /// Ports that are tried until one is free at both addresses of this machine.
 const PORT_TRIES: usize = 16;
+/// Time between two looks at what nobody has asked about for a while.
+const FORGET_PERIOD: Duration = Duration::from_secs(10);
 /// Ports that one user has for servers that run at the same time.
 const USUAL_PORTS: u16 = 16;
 
@@ -155,7 +158,9 @@ impl Server {
             tasks.spawn(connections::serve(listener, router.clone(), Arc::clone(&places)));
         }
         let tabs = Arc::clone(&self.studio.tabs);
+        let forgetting = forget_unused(Arc::clone(&self.studio.library));
         tokio::select! {
+            never = forgetting => match never {},
             _ = interrupt.recv() => Ok(Ended::Signal),
             _ = terminate.recv() => Ok(Ended::Signal),
             () = no_pages(&tabs, self.idle_limit) => Ok(Ended::NoPages),
@@ -164,6 +169,16 @@ impl Server {
                 Ok(Ok(())) | Err(_) => Err(io::Error::other("a listener ended")),
             },
         }
+    }
+}
+
+/// Forgets again and again what takes much memory and nobody has asked about for a while.
+async fn forget_unused(library: Arc<Library>) -> Infallible {
+    loop {
+        tokio::time::sleep(FORGET_PERIOD).await;
+        let library = Arc::clone(&library);
+        // To free much memory takes a while. A panic has printed its message.
+        let _ = tokio::task::spawn_blocking(move || library.forget_unused()).await;
     }
 }
 

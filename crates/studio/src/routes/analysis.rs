@@ -47,7 +47,10 @@ pub(super) async fn analysis(
     let question = subject.question(&format!("analysis {name} {}", uri.query().unwrap_or_default()));
     let answer = studio.answers.get(&studio.work, question, move |_| {
         let trace = &subject.ready.trace;
-        let analysis = chosen.analysis(trace, subject.origin())?;
+        let analysis = {
+            let _alone = subject.ready.facts.build_alone();
+            chosen.analysis(trace, subject.origin())?
+        };
         let options = chosen.options()?;
         if name == SUMMARY {
             return summary(&analysis, &options);

@@ -3,7 +3,8 @@
 //! A trace keeps the parts of the last few time ranges, so that several analyses of the same range share them. Nothing
 //! here refers to the trace: the trace owns the parts, and a reference back would keep both alive forever.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::copies::CopiesReport;
 use super::critical_path::CriticalPathReport;
@@ -105,7 +106,14 @@ pub(super) type Key = (Window, Option<usize>, Selection);
 
 /// The parts of the time ranges that were analyzed last.
 #[derive(Debug, Default)]
-pub(crate) struct KnownParts(Mutex<Vec<(Key, Arc<Parts>)>>);
+pub(crate) struct KnownParts(Mutex<Vec<KeptParts>>);
+
+#[derive(Debug)]
+struct KeptParts {
+    key: Key,
+    parts: Arc<Parts>,
+    used: Instant,
+}
 
 impl KnownParts {
     /// The parts of a time range, kept or made now.
@@ -119,24 +127,38 @@ impl KnownParts {
         }
         // Without the lock: this takes long.
         let made = Arc::new(make()?);
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = list.iter().find(|(other, _)| *other == key) {
-            return Ok(Arc::clone(known));
+        let mut list = self.lock();
+        if let Some(known) = list.iter().find(|known| known.key == key) {
+            return Ok(Arc::clone(&known.parts));
         }
         if list.len() == KEPT {
             list.remove(0);
         }
-        list.push((key, Arc::clone(&made)));
+        list.push(KeptParts {
+            key,
+            parts: Arc::clone(&made),
+            used: Instant::now(),
+        });
         Ok(made)
     }
 
     /// The parts with this key. They become the ones that were used last.
     fn find(&self, key: &Key) -> Option<Arc<Parts>> {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = list.iter().position(|(known, _)| known == key)?;
-        let entry = list.remove(at);
-        let parts = Arc::clone(&entry.1);
+        let mut list = self.lock();
+        let at = list.iter().position(|known| known.key == *key)?;
+        let mut entry = list.remove(at);
+        entry.used = Instant::now();
+        let parts = Arc::clone(&entry.parts);
         list.push(entry);
         Some(parts)
+    }
+
+    /// Forgets what nobody has asked for since so long.
+    pub(crate) fn forget(&self, unused: Duration) {
+        self.lock().retain(|known| known.used.elapsed() < unused);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<KeptParts>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,7 @@
 //! The analysis of a trace or of a part of it, and the summary of what it finds.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -93,6 +94,12 @@ impl Analysis {
             }
         })?;
         Ok(Self::with(trace, parts, steps))
+    }
+
+    /// Forgets the results that a trace keeps and that nobody has asked for since so long. They take more memory than
+    /// the trace itself. An analysis that somebody has stays.
+    pub fn forget_unused(trace: &Trace, unused: Duration) {
+        trace.parts.forget(unused);
     }
 
     /// Analyzes one step of a trace. Steps are counted from 0.

@@ -138,9 +138,9 @@ fn event_of(subject: &Subject, chosen: &Chosen, cancel: &Cancel) -> Result<Event
         ..Event::default()
     };
     match track.kind {
-        TrackKind::Idle => gap::describe(&picked, whole, &mut event),
-        TrackKind::Stream => op::describe(&picked, whole, &mut event)?,
-        TrackKind::Calls => host::describe_call(&picked, whole, &mut event)?,
+        TrackKind::Idle => gap::describe(&picked, &whole, &mut event),
+        TrackKind::Stream => op::describe(&picked, &whole, &mut event)?,
+        TrackKind::Calls => host::describe_call(&picked, &whole, &mut event)?,
         _ => {
             if let Some(found) = row::find(&picked) {
                 row::describe(&picked, &found, &mut event)?;

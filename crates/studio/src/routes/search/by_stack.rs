@@ -6,7 +6,6 @@ use tracesmith_trace::reconstruct::{CallId, OpId};
 use tracesmith_trace::tables::Cancel;
 
 use super::{Hit, Pattern};
-use crate::facts::Whole;
 use crate::places::Places;
 use crate::reply::Failure;
 use crate::routes::Subject;
@@ -49,7 +48,7 @@ pub(super) fn find(
     if stacks.is_empty() {
         return Ok((0, Vec::new()));
     }
-    let whole: &Whole = subject.ready.facts.whole(trace)?;
+    let whole = subject.ready.facts.whole(trace)?;
     let activity = &whole.analysis.activity;
     let places = Places {
         trace,
