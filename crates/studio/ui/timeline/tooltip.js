@@ -82,7 +82,7 @@ export class Tooltip {
     if (parts.length === 0) return track.kind === 'device' ? [h('strong', {}, 'idle')] : [];
     return [
       ...parts.map(([name, share]) => h('span', {}, `${percent(Math.min(1, Number(share)))} ${name}`)),
-      h('span', { class: 'tl-tip-row' }, `in ${duration(timeline.view.nanosPerPixel)}`),
+      h('span', { class: 'tl-tip-row' }, `in the ${duration(timeline.view.nanosPerPixel)} under the pointer`),
     ];
   }
 }
