@@ -15,11 +15,15 @@ import './panels/panels.js';
 const THEMES = /** @type {const} */ (['auto', 'light', 'dark']);
 
 const PAGE_STATE = /** @type {const} */ (['session', 'trace', 'layout', 'connection', 'problem']);
-const REFUSED = 'The server refused the key of this page. Open the address that `tracesmith studio` printed.';
+const REFUSED =
+  'The key of this page is not valid. The server may have been started again. ' +
+  'Open the address that tracesmith studio printed last.';
 
 /** Shows which page is seen: the trace, or the list of files when no trace is open. */
 function showPage() {
-  const { session, trace, layout } = store.get();
+  const { session, trace, layout, connection } = store.get();
+  // Without a key there is nothing to show but why.
+  find('main').classList.toggle('is-refused', connection === 'denied' && !session);
   // A file that cannot be read has nothing to show but why.
   const isOpen = (trace >= 0 && layout?.state !== 'failed') || !session;
   find('#page').hidden = !isOpen;

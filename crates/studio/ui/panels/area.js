@@ -34,6 +34,7 @@ export async function areaDetails(area, signal) {
     h('h2', { class: 'name' }, area.rows.length > 0 ? 'Selected area' : 'Selected time'),
     h('span', { class: 'figure' }, words),
     h('button', { type: 'button', onclick: () => store.zoomTo(span, { margin: 0 }) }, 'Zoom'),
+    h('button', { type: 'button', onclick: showExport }, 'Export…'),
     h('button', { type: 'button', onclick: () => store.selectArea(null) }, 'Clear'),
   );
   return [head, h('div', { class: 'columns' }, parts)];
@@ -66,9 +67,17 @@ async function layerDetails(layer, area, shown, signal) {
     section(
       title('The same on the command line'),
       commandLine(`tracesmith analyze ${fileArgument(layer)}${rangeOptions(span)}`),
-      cut(layer, span),
     ),
+    h('section', { class: 'block export', tabindex: '-1' }, h('h3', {}, title('Export as a new trace')), cut(layer, span)),
   ];
+}
+
+/** The part that cuts is after the tables. @param {Event} event */
+function showExport({ target }) {
+  const panel = /** @type {HTMLElement} */ (target).closest('.tab-page');
+  const part = /** @type {HTMLElement|null} */ (panel?.querySelector('.export') ?? null);
+  part?.scrollIntoView({ block: 'nearest' });
+  /** @type {HTMLElement|null} */ (part?.querySelector('input') ?? part)?.focus();
 }
 
 /** @param {AreaTotals} totals @param {Layer} layer */
@@ -171,6 +180,7 @@ function cut(layer, span) {
       result.replaceChildren(`Wrote ${bytes(written.bytes)} to ${written.path}.`);
     } catch (error) {
       result.replaceChildren(failure(error, () => result.replaceChildren()));
+      result.scrollIntoView({ block: 'nearest' });
     }
   };
   return [

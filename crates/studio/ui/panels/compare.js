@@ -25,6 +25,8 @@ import { counted, shortName } from './words.js';
  * @typedef {import('./table.js').Column<R>} Column
  */
 
+const CERTAIN = 'Where Significance is empty, the change is more than chance.';
+
 class Comparison extends Panel {
   /** @type {(keyof import('../core/store.js').State)[]} */
   watched = ['trace', 'layout', 'layers', 'compare', 'panel'];
@@ -57,7 +59,7 @@ class Comparison extends Panel {
     const report = await getJson('diff', { a: a.trace, b: b.trace, by }, { signal });
     const files = [a, b].map(({ layout }) => quoted(layout?.path ?? 'FILE')).join(' ');
     return [
-      h('p', {}, `A is ${a.layout?.name}, B is ${b.layout?.name}. Times ${unitWords(report)}.`),
+      h('p', {}, `A is ${a.layout?.name}, B is ${b.layout?.name}. Times ${unitWords(report)}. ${CERTAIN}`),
       h('div', { class: 'columns' }, times(report), runs(report)),
       kernels(report),
       h('div', { class: 'columns' }, idle(report), copies(report), memory(report)),

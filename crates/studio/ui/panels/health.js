@@ -97,7 +97,7 @@ function facts(layout, caption) {
     ['file', layout.path],
     ['size', bytes(layout.bytes)],
     ['time span', duration(layout.span_ns)],
-    ['first moment', `@${layout.origin_ns}`],
+    ['first event, in ns', `@${layout.origin_ns}`],
   ];
   for (const [name, value] of Object.entries(layout.metadata))
     rows.push([name, name === 'created' ? dateOf(String(value)) : textOf(value)]);
@@ -106,7 +106,7 @@ function facts(layout, caption) {
     plain: true,
     rows,
     columns: [
-      { key: 'name', title: 'Name', value: ([name]) => name },
+      { key: 'name', title: 'Name', value: ([name]) => name, hint: ([name]) => name },
       { key: 'value', title: 'Value', value: ([, value]) => value, wide: true },
     ],
   });

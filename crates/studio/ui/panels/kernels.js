@@ -1,12 +1,14 @@
 // The kernels by name, shape, line or range. A row leads to its runs on the timeline.
 
-import { h } from '../core/dom.js';
+import { fill, h } from '../core/dom.js';
 import { store } from '../core/store.js';
 import { count, duration, percent } from '../core/units.js';
 import { shareBar } from './charts.js';
+import { chooseChanges, chosenChanges } from './changes.js';
 import { choose, chosen } from './choices.js';
 import { otherRun, shapeOf, sliceAt } from './locate.js';
 import { note } from './panel.js';
+import { exactly } from './pattern.js';
 import { ScopedPanel, analyzeLine } from './scoped.js';
 import { dataTable } from './table.js';
 import { analysis, sinceOrigin } from './times.js';
@@ -25,6 +27,9 @@ const KEYS = /** @type {const} */ ([
   ['rank', 'rank'],
   ['step', 'step'],
 ]);
+
+/** The first factor that the what-if tab tries on a kernel. */
+const TRIED_FACTOR = 0.5;
 
 class Kernels extends ScopedPanel {
   /** @type {HTMLElement} */
@@ -82,11 +87,17 @@ class Kernels extends ScopedPanel {
       if (next) store.select(next, { reveal: true });
       else store.announce(`There is no ${direction} run of this kernel.`);
     };
-    this.#runs.replaceChildren(
+    fill(
+      this.#runs,
       h('button', { type: 'button', onclick: () => go('previous') }, '‹ Previous run'),
       h('button', { type: 'button', onclick: () => go('next') }, 'Next run ›'),
       h('button', { type: 'button', onclick: () => this.#clear() }, 'Clear highlight'),
-      h('span', { class: 'faint ellipsis' }, `${shapes.shortName(shape)}: the longest run is selected`),
+      chosen('by', 'name') === 'name' ? whatIfButton(row.name) : null,
+      h(
+        'span',
+        { class: 'faint ellipsis', title: shapes.name(shape) },
+        `longest run of ${shapes.shortName(shape)}`,
+      ),
     );
   }
 
@@ -94,6 +105,21 @@ class Kernels extends ScopedPanel {
     timeline()?.setHighlight(null);
     this.#runs.replaceChildren();
   }
+}
+
+/** @param {string} name */
+function whatIfButton(name) {
+  const title = 'Simulate that this kernel takes half the time';
+  return h('button', { type: 'button', title, onclick: () => whatIfFaster(name) }, `What if × ${TRIED_FACTOR}?`);
+}
+
+/** Simulates a shorter time of a kernel instead of what was chosen for it. @param {string} name */
+function whatIfFaster(name) {
+  const changes = chosenChanges();
+  const pattern = exactly(name);
+  const others = changes.scales.filter((scale) => scale.pattern !== pattern);
+  chooseChanges({ ...changes, scales: [...others, { pattern, factor: TRIED_FACTOR }] });
+  store.openTab('what-if');
 }
 
 /**

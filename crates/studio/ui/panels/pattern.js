@@ -10,8 +10,11 @@ export function matcher(text) {
     try {
       const expression = new RegExp(text.slice(1, -1));
       return { test: (name) => expression.test(name), error: null };
-    } catch {
-      return { test: () => false, error: 'This is not a regular expression.' };
+    } catch (error) {
+      // Browsers write: Invalid regular expression: /(/: Unterminated group
+      const reason = error instanceof Error ? (error.message.split(': ').at(-1) ?? '') : '';
+      const words = reason ? `: ${reason.charAt(0).toLowerCase()}${reason.slice(1)}` : '';
+      return { test: () => false, error: `This is not a regular expression${words}.` };
     }
   }
   const part = text.toLowerCase();

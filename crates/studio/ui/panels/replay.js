@@ -12,7 +12,6 @@ import '../replay/calls.js';
 import '../replay/memory.js';
 import '../replay/steps.js';
 import { Panel, failure, note, problem } from './panel.js';
-import { fileArgument } from './scope.js';
 import { commandLine } from './scoped.js';
 
 /** @typedef {import('../replay/steps.js').ReplaySteps} ReplaySteps */
@@ -189,9 +188,9 @@ class Replay extends Panel {
 
 function nothingRecorded() {
   return [
-    note('This trace contains no recording that can be replayed. Record a short window, such as one training step:'),
+    note('This trace has no recorded calls and memory. Record a short window, such as one training step:'),
     commandLine('tracesmith profile --record --capture-range nvtx:step --steps 10..11 -o step.sbt -- python train.py'),
-    note(`The file remains a normal trace. ${fileArgument()} has no recorded calls and memory.`),
+    h('p', { class: 'faint' }, 'A recording is a normal trace, too.'),
   ];
 }
 

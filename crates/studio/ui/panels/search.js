@@ -162,13 +162,12 @@ class Search extends HTMLElement {
     this.#show(
       [...groups].map(([name, events]) => {
         const totals = answer.shapes.find(({ shape }) => shape === events[0].shape);
-        const title =
-          `${name} · ` + `${count(totals?.count ?? events.length)}${totals ? `, ${duration(totals.total_ns)}` : ''}`;
+        const sum = `${count(totals?.count ?? events.length)}${totals ? `, ${duration(totals.total_ns)}` : ''}`;
         const shown = events
           .slice(0, OF_A_NAME)
           .map((found) => this.#option(line(found), () => this.#goTo(this.#found.indexOf(found))));
         const hidden = events.length - OF_A_NAME;
-        return { title, options: shown, more: hidden > 0 ? `and ${count(hidden)} more in the list` : '' };
+        return { title: name, sum, options: shown, more: hidden > 0 ? `and ${count(hidden)} more in the list` : '' };
       }),
     );
   }
@@ -180,20 +179,25 @@ class Search extends HTMLElement {
     return { element, choose };
   }
 
-  /** @param {{title: string, options: Option[], more?: string}[]} groups */
+  /** @param {{title: string, sum?: string, options: Option[], more?: string}[]} groups */
   #show(groups) {
     this.#options = groups.flatMap((group) => group.options);
     this.#options.forEach(({ element }, i) => (element.id = `search-option-${i}`));
     this.#mark(-1);
     fill(
       this.#list,
-      groups.map(({ title, options, more }) => {
+      groups.map(({ title, sum, options, more }) => {
         const lines = options.map(({ element }) => element);
         if (!title) return lines;
         return h(
           'div',
-          { role: 'group', 'aria-label': title },
-          h('div', { class: 'group-title', role: 'presentation', title }, title),
+          { role: 'group', 'aria-label': sum ? `${title} · ${sum}` : title },
+          h(
+            'div',
+            { class: 'group-title', role: 'presentation', title },
+            h('span', { class: 'group-name' }, title),
+            sum ? h('span', { class: 'faint' }, sum) : null,
+          ),
           lines,
           more ? h('div', { class: 'faint more', role: 'presentation' }, more) : null,
         );
@@ -207,6 +211,7 @@ class Search extends HTMLElement {
     this.#options[this.#at]?.element.setAttribute('aria-selected', 'false');
     this.#at = at;
     const option = this.#options[at];
+    if (option) this.#list.hidden = false;
     option?.element.setAttribute('aria-selected', 'true');
     option?.element.scrollIntoView({ block: 'nearest' });
     if (option) this.#input.setAttribute('aria-activedescendant', option.element.id);
@@ -219,6 +224,7 @@ class Search extends HTMLElement {
     const text = this.#input.value;
     const isCommand = text.startsWith(':');
     if (event.key === 'Escape') {
+      if (isCommand) this.#input.value = '';
       this.#close();
       this.#input.blur();
     } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
@@ -241,7 +247,11 @@ class Search extends HTMLElement {
       await this.#search(this.#input.value);
     }
     const { length } = this.#found;
-    if (length > 0) this.#goTo(this.#foundAt < 0 && step < 0 ? length - 1 : (this.#foundAt + step + length) % length);
+    if (length === 0) return;
+    this.#goTo(this.#foundAt < 0 && step < 0 ? length - 1 : (this.#foundAt + step + length) % length);
+    // The list would cover the event.
+    this.#list.hidden = true;
+    this.#words.append(' (↓ list)');
   }
 
   /** Selects a result, and marks all events of its name. @param {number} at */
@@ -295,6 +305,13 @@ function highlight(choice) {
   timeline?.setHighlight?.(choice);
 }
 
+/** The GPU of a row, in a trace of several. @param {import('../core/answers.d.ts').Track|null} track */
+function ofDevice(track) {
+  const devices = (store.get().layout?.groups ?? []).filter(({ kind }) => kind === 'device');
+  const device = devices.length > 1 ? devices.find(({ id }) => id === track?.group) : null;
+  return device ? ` · ${device.label}` : '';
+}
+
 /** @param {Found} found */
 function line(found) {
   const track = trackOf(found.row);
@@ -302,7 +319,7 @@ function line(found) {
   return [
     h('span', { class: 'time' }, moment(found.start, 1000)),
     h('span', { class: 'time' }, duration(found.duration)),
-    h('span', { class: 'faint' }, `${track?.label ?? ''}${where}`),
+    h('span', { class: 'faint' }, `${track?.label ?? ''}${ofDevice(track)}${where}`),
   ];
 }
 

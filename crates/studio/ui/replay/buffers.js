@@ -29,7 +29,7 @@ class ReplayBuffers extends ReplayPart {
     this.#drawn = key;
     fill(
       this.#what,
-      call ? [h('b', {}, `#${call.number} ${call.kind}`), ` ${call.what || call.name} · stream ${call.stream}`] : null,
+      call ? [h('b', {}, `#${call.number} ${call.kind}`), ` ${call.what || call.name} · ${streamWords(call.stream)}`] : null,
     );
     const chosen = buffer ? `replay-buffer-${pointerOf(buffer)}` : '';
     if (chosen) this.#list.setAttribute('aria-activedescendant', chosen);
@@ -79,6 +79,11 @@ class ReplayBuffers extends ReplayPart {
     const target = buffers[Math.min(Math.max(next, 0), buffers.length - 1)];
     if (target) this.model.selectBuffer(pointerOf(target));
   }
+}
+
+/** The stream as the program named it: a handle, or none. @param {string} stream */
+function streamWords(stream) {
+  return stream === '0x0' ? 'default stream' : `stream ${stream}`;
 }
 
 /** How the call refers to it. @param {BufferEntry} buffer */

@@ -63,7 +63,9 @@ function content(timeline, dialog, slices, isCut) {
 
 /** @param {Timeline} timeline @param {HTMLDialogElement} dialog @param {Slice[]} slices */
 function table(timeline, dialog, slices) {
-  const head = ['Start', 'Duration', 'Row', 'Event'].map((title) => h('th', { scope: 'col' }, title));
+  const head = ['Start', 'Duration', 'Row', 'Event'].map((title, i) =>
+    h('th', { scope: 'col', class: i < 2 ? 'number' : null }, title),
+  );
   const rows = slices.map((slice) => {
     const name = store.layerOf(slice.row).shapes.shortName(slice.shape);
     const choose = () => {

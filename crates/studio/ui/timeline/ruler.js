@@ -69,23 +69,29 @@ export class Ruler {
     const layers = shownLayers();
     const hasSteps = layers.some(({ steps }) => steps.length > 0);
     const step = tickStep(view.nanosPerPixel, TICK_PIXELS * ratio);
+    const length = area ? this.#lengthBox(area.from, area.to) : null;
     for (const time of ticks(view.from, view.to, step)) {
       const x = Math.round(view.x(time)) / ratio;
       context.fillStyle = inks.css('line');
       context.fillRect(x, hasSteps ? 6 : 20, 1, height);
       context.fillStyle = inks.css('soft');
       const label = moment(time, step);
-      if (x + 5 + this.#labels.width(label) < width) context.fillText(label, x + 5, 13);
+      const end = x + 5 + this.#labels.width(label);
+      const isCovered = length && end > length.left && x + 5 < length.left + length.width;
+      if (end < width && !isCovered) context.fillText(label, x + 5, 13);
     }
     // Several layers have their labels at the left.
     const widest = Math.max(...layers.map(({ label }) => this.#labels.width(label)));
     const room = layers.length > 1 ? widest + 2 * LABEL_PADDING : 0;
     layers.forEach((layer, line) => this.#drawSteps(layer, line, room, inks));
-    if (area) {
+    if (area && length) {
       const [left, right] = [view.x(area.from) / ratio, view.x(area.to) / ratio];
       context.fillStyle = inks.css('accent', 0.2);
       context.fillRect(left, 0, right - left, height);
-      this.#drawLength(left, right, area.to - area.from, inks);
+      context.fillStyle = inks.css('accent');
+      context.fillRect(length.left, 3, length.width, 19);
+      context.fillStyle = inks.css('paper');
+      context.fillText(length.text, length.left + 6, 13);
     }
     context.fillStyle = inks.css('evidence');
     for (const mark of marks) {
@@ -130,15 +136,13 @@ export class Ruler {
     context.fillText(label, LABEL_PADDING, middle);
   }
 
-  /** @param {number} left @param {number} right @param {number} nanos @param {InkTable} inks */
-  #drawLength(left, right, nanos, inks) {
-    const text = duration(nanos);
+  /** Where the length of the selected area is written. @param {number} from @param {number} to */
+  #lengthBox(from, to) {
+    const text = duration(to - from);
     const width = this.#labels.width(text) + 12;
-    const middle = Math.min(Math.max((left + right) / 2, width / 2), this.#canvas.width / this.#ratio - width / 2);
-    this.#context.fillStyle = inks.css('accent');
-    this.#context.fillRect(middle - width / 2, 3, width, 19);
-    this.#context.fillStyle = inks.css('paper');
-    this.#context.fillText(text, middle - width / 2 + 6, 13);
+    const middle = (this.#view.x(from) + this.#view.x(to)) / 2 / this.#ratio;
+    const left = Math.min(Math.max(middle - width / 2, 0), this.#canvas.width / this.#ratio - width);
+    return { text, width, left };
   }
 
   /** @param {PointerEvent} event */
