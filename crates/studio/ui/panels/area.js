@@ -68,7 +68,12 @@ async function layerDetails(layer, area, shown, signal) {
       title('The same on the command line'),
       commandLine(`tracesmith analyze ${fileArgument(layer)}${rangeOptions(span)}`),
     ),
-    h('section', { class: 'block export', tabindex: '-1' }, h('h3', {}, title('Export as a new trace')), cut(layer, span)),
+    h(
+      'section',
+      { class: 'block export', tabindex: '-1' },
+      h('h3', {}, title('Export as a new trace')),
+      cut(layer, span),
+    ),
   ];
 }
 

@@ -29,7 +29,9 @@ class ReplayBuffers extends ReplayPart {
     this.#drawn = key;
     fill(
       this.#what,
-      call ? [h('b', {}, `#${call.number} ${call.kind}`), ` ${call.what || call.name} · ${streamWords(call.stream)}`] : null,
+      call
+        ? [h('b', {}, `#${call.number} ${call.kind}`), ` ${call.what || call.name} · ${streamWords(call.stream)}`]
+        : null,
     );
     const chosen = buffer ? `replay-buffer-${pointerOf(buffer)}` : '';
     if (chosen) this.#list.setAttribute('aria-activedescendant', chosen);
