@@ -25,7 +25,7 @@ const PING: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Hub(broadcast::Sender<Arc<News>>);
 
-/// What pages are told.
+/// A message to the pages.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 enum News {

@@ -1,4 +1,4 @@
-//! What is worked out of a trace when somebody first asks for it. Most of it is kept as long as the trace is open; the
+//! What is computed from a trace on first use. Most of it is kept while the trace is open; the
 //! rebuilt trace, which takes most memory, only while somebody asks about it.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,12 +12,12 @@ use tracesmith_trace::{EventStacks, Trace};
 
 use crate::reply::Failure;
 
-/// The rebuilt trace is forgotten when nobody has asked for so long.
+/// The rebuilt trace is dropped after this time without a request.
 const KEPT_FOR: Duration = Duration::from_secs(60);
 /// Of so many kernels and calls it takes little memory, and is kept.
 const KEPT_EVENTS: u64 = 500_000;
 
-/// What was worked out of a trace.
+/// Results computed from a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     whole: Mutex<Option<(Arc<Whole>, Instant)>>,

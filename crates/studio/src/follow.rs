@@ -1,4 +1,4 @@
-//! Following a trace that is being written: it is read again when it has grown, and pages are told.
+//! Follows a trace that is being written: reads it again when it has grown, and notifies the pages.
 //!
 //! The slices of a track are put in lanes by their starts, and a range that lasted long is written when it ends. So
 //! rows cannot just be continued, and each time all blocks are read. One thread does this, and takes a part of its
@@ -34,7 +34,7 @@ const READ_SHARE: u32 = 7;
 const IDLE_SHARE: u32 = 18;
 /// Rows do not wait for causes of idle time that take longer to find.
 const QUICK: Duration = Duration::from_millis(100);
-/// When no page has asked for so long, nothing is read.
+/// Nothing is read after this time without a request.
 const WATCHED_FOR: Duration = Duration::from_secs(10);
 
 /// Follows one file.

@@ -16,7 +16,7 @@ use crate::ready::{Generation, Ready};
 use crate::reply::Failure;
 use crate::tabs::Tabs;
 
-/// Changes of progress that pages are told of.
+/// Number of progress messages to the pages.
 const STEPS: u64 = 50;
 
 /// A file that was opened.

@@ -27,7 +27,7 @@ const KEPT_BYTES: usize = 1 << 30;
 const LEASE: Duration = Duration::from_secs(5);
 /// Share of the work that the rest of a prediction begins at: before it, dependencies; after it, rows.
 const SIMULATED: (f64, f64) = (0.2, 0.5);
-/// Changes of progress that pages are told of.
+/// Number of progress messages to the pages.
 const STEPS: f64 = 50.0;
 
 /// The predictions that are kept.

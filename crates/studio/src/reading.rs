@@ -20,7 +20,7 @@ const NEW_FILE_PAUSE: Duration = Duration::from_millis(100);
 /// Larger files are not read as a whole to find damage.
 const CHECKED_BYTES: u64 = 256 << 20;
 
-/// The thread that reads a file. If it panics, pages are told so.
+/// The thread that reads a file. If it panics, the pages get an error.
 pub(crate) struct Reading(pub(crate) Arc<Opened>);
 
 impl Reading {

@@ -13,7 +13,7 @@ use super::{Event, Picked, stacks};
 use crate::places::thread_of;
 use crate::reply::Failure;
 
-/// What is told elsewhere in the answer, or of no use to people.
+/// Fields that are elsewhere in the answer, or of no use to people.
 const LEFT_OUT: [&str; 4] = ["start", "end", "name", "demangled"];
 /// Larger numbers lose digits in a browser.
 const MOST_EXACT: u64 = 1 << 53;
