@@ -6,7 +6,7 @@
 //! is redirected ([`symbols`]), which reaches what is looked up
 //! or bound later, and so are the words through which libraries call it
 //! ([`imports`](super::imports)), which reaches what was bound before. Either way the
-//! program's own profiler talks to the [`multiplexer`]. Without an agent
+//! program's own profiler talks to the [`multiplexer`](mod@super::multiplexer). Without an agent
 //! they hand everything on, and also as long as CUPTI belongs to a profiler that was there
 //! before us ([`earlier`]).
 
