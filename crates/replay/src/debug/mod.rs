@@ -1,7 +1,7 @@
 //! Looks into the memory of a recording, call by call.
 //!
 //! [`Debugger`] runs the calls on a GPU. [`Recorded`] runs nothing, and knows only what the file determines. Both are a
-//! [`Memory`], on which [`stats`](mod@stats), [`grid`](mod@grid) and [`diff`](mod@diff) work. Contents are read in chunks, so buffers can be large.
+//! [`Memory`], on which [`stats()`], [`grid()`] and [`diff()`] work. Contents are read in chunks, so buffers can be large.
 
 mod buffers;
 mod changes;
