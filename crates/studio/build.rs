@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The files that browsers ask for, by the ends of their names. Types and notes beside them stay where they are.
+/// File types that are served to browsers. Type declarations and notes are not.
 const TYPES: &[(&str, &str)] = &[
     ("html", "text/html; charset=utf-8"),
     ("css", "text/css; charset=utf-8"),

@@ -69,7 +69,7 @@ impl Facts {
         Ok(whole)
     }
 
-    /// Held by those who rebuild the trace or a part of it. A page asks for several analyses at once: each would take the
+    /// A lock for rebuilding the trace or a part of it. A page asks for several analyses at once: each would take the
     /// memory of all.
     pub(crate) fn build_alone(&self) -> MutexGuard<'_, ()> {
         self.building.lock().unwrap_or_else(PoisonError::into_inner)

@@ -142,7 +142,7 @@ impl Opened {
         }
     }
 
-    /// The answer to those who ask for what was in the file before.
+    /// The error for requests about the previous content of the file.
     pub(crate) fn changed(&self) -> Failure {
         Failure::new(
             StatusCode::CONFLICT,

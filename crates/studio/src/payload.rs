@@ -1,4 +1,4 @@
-//! Bodies of answers, packed with gzip once for all who ask for them.
+//! Response bodies, compressed with gzip once and then shared.
 
 use std::io::Write;
 

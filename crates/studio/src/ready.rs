@@ -53,7 +53,7 @@ pub(crate) enum LiveState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Generation(pub(crate) u32);
 
-/// Generations whose changes are known. A page that is later asks for everything again.
+/// Number of generations whose changes are known. A page that is further behind reloads everything.
 const KNOWN_CHANGES: usize = 32;
 
 impl Live {

@@ -245,7 +245,7 @@ struct Listener {
     file: PathBuf,
 }
 
-/// What the child says. docs of `record --control` list more, which nobody here asks for.
+/// Events of the child that are used here. The docs of `record --control` list all.
 #[derive(Deserialize)]
 struct Line {
     event: String,

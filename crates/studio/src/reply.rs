@@ -137,7 +137,7 @@ impl From<tracesmith_interop::Error> for Failure {
     }
 }
 
-/// What comes after the `?` of an address.
+/// The query string of an address.
 pub(crate) struct Asked<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Asked<T> {

@@ -100,7 +100,7 @@ async fn events(State(studio): State<Arc<Studio>>) -> Response {
     response
 }
 
-/// A trace that was asked for, and what can be answered about it.
+/// The trace of a request, ready to be queried.
 struct Subject {
     opened: Arc<Opened>,
     ready: Ready,
